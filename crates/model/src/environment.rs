@@ -1,0 +1,228 @@
+//! Codebases and environments as the record keeps them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BranchName, CodebaseId, CommitSha, EnvironmentId, Moment, RepositoryFolders, WorkKey};
+
+/// A registered repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Codebase {
+    pub id: CodebaseId,
+    pub name: String,
+    /// The remote's address, without credentials.
+    pub repository_url: Option<String>,
+    /// The canonical (main) checkout, never a worktree; for a bare repository its own directory.
+    pub default_cwd: PathBuf,
+    /// `git rev-parse --git-common-dir`: what tells two clones of one remote apart.
+    pub git_common_dir: PathBuf,
+    pub default_branch: Option<String>,
+    pub folders: RepositoryFolders,
+    /// We cloned it ourselves.
+    pub cloned: bool,
+    pub ai_assistant_type: Option<String>,
+    pub created_at: Moment,
+}
+
+/// A word in the store that this version does not know: an error, never a guess.
+#[derive(Debug, thiserror::Error)]
+#[error("`{word}` is not a known {what}")]
+pub struct UnknownWord {
+    pub what: &'static str,
+    pub word: String,
+}
+
+/// An enum whose values are words in the store and in `--json`.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$vdoc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            pub const ALL: &[$name] = &[$($name::$variant),+];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == word)
+                    .ok_or_else(|| UnknownWord { what: $what, word: word.to_owned() })
+            }
+        }
+    };
+}
+
+words!(
+    /// Where an environment stands in its life.
+    Status, "status of an environment" {
+        Creating = "creating",
+        Initializing = "initializing",
+        Active = "active",
+        Merging = "merging",
+        Removing = "removing",
+        Destroyed = "destroyed",
+        Failed = "failed",
+        Hibernated = "hibernated",
+    }
+);
+
+impl Status {
+    /// Whether the life cycle has an edge from `self` to `next`.
+    pub fn may_become(self, next: Status) -> bool {
+        use Status::*;
+        matches!(
+            (self, next),
+            (Creating, Initializing | Active | Destroyed)
+                | (Initializing, Active | Failed | Removing)
+                | (Active, Initializing | Merging | Removing | Hibernated | Destroyed)
+                | (Merging, Active | Removing | Failed)
+                | (Removing, Destroyed | Active | Failed | Initializing)
+                | (Failed, Initializing | Active | Merging | Removing | Destroyed)
+                | (Hibernated, Active | Removing | Destroyed)
+                | (Destroyed, Active)
+        )
+    }
+}
+
+words!(
+    /// What a person sees: the status together with what git and the disk say.
+    State, "state of an environment" {
+        Failed = "failed",
+        Hibernated = "hibernated",
+        Broken = "broken",
+        Missing = "missing",
+        Creating = "creating",
+        Merging = "merging",
+        Dirty = "dirty",
+        Merged = "merged",
+        Stale = "stale",
+        Fresh = "fresh",
+        Active = "active",
+    }
+);
+
+words!(
+    /// How a worktree that somebody else made was found.
+    AdoptedFrom, "way of adoption" {
+        Branch = "branch",
+        Path = "path",
+        Skill = "skill",
+        Automaker = "automaker",
+    }
+);
+
+words!(
+    /// How far the init script got.
+    InitStatus, "status of an init script" {
+        Running = "running",
+        Success = "success",
+        Failed = "failed",
+    }
+);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PullRequestInfo {
+    pub number: u64,
+    pub url: String,
+    pub title: String,
+    pub state: String,
+    pub created_at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InitScript {
+    pub ran: bool,
+    pub status: Option<InitStatus>,
+    pub error: Option<String>,
+}
+
+/// What the record keeps besides its columns; the links are kept in a table of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EnvironmentMetadata {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adopted_from: Option<AdoptedFrom>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migrated_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pr: Option<PullRequestInfo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_script: Option<InitScript>,
+}
+
+/// The isolated place for one work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    pub id: EnvironmentId,
+    pub codebase_id: CodebaseId,
+    pub work: WorkKey,
+    /// `worktree`, later `container`, `vm`, `remote`.
+    pub provider: String,
+    pub path: PathBuf,
+    pub branch: BranchName,
+    pub status: Status,
+    /// What went wrong, for `failed` and for a creation that ended `destroyed`.
+    pub error: Option<String>,
+    /// The base as it was asked for and found: `origin/main`, `main`, a tag.
+    pub base_ref: Option<String>,
+    pub base_sha: Option<CommitSha>,
+    pub head_sha: Option<CommitSha>,
+    pub created_by_platform: Option<String>,
+    pub created_by_user: Option<String>,
+    pub created_at: Moment,
+    pub last_activity_at: Moment,
+    pub size_bytes: Option<i64>,
+    pub metadata: EnvironmentMetadata,
+    pub related_issues: Vec<u64>,
+    pub related_prs: Vec<u64>,
+    /// The machine that holds the directory.
+    pub node: String,
+}
+
+impl Environment {
+    pub fn is_adopted(&self) -> bool {
+        self.metadata.adopted_from.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_the_store() {
+        for status in Status::ALL {
+            assert_eq!(status.as_str().parse::<Status>().unwrap(), *status);
+        }
+        assert!("suspended".parse::<Status>().unwrap_err().to_string().contains("suspended"));
+    }
+
+    #[test]
+    fn the_life_cycle_has_no_way_back_into_creation() {
+        for from in Status::ALL {
+            assert!(!from.may_become(Status::Creating));
+            assert!(!from.may_become(*from), "{from} to itself is not a step");
+        }
+        assert!(Status::Creating.may_become(Status::Active) && Status::Creating.may_become(Status::Destroyed));
+        assert!(!Status::Creating.may_become(Status::Hibernated));
+        assert!(Status::Failed.may_become(Status::Destroyed));
+        assert!(!Status::Destroyed.may_become(Status::Removing));
+    }
+}

@@ -1,0 +1,31 @@
+//! The words of Grovekeeper as types: pure data, no I/O, no clock.
+//!
+//! Everything here is parsed once at the edge and then trusted: a [`BranchName`] is one that git
+//! accepts, a [`FolderName`] is one safe path component, a [`Work`] has an id that fits its kind.
+
+mod branch;
+mod environment;
+mod folder;
+mod ids;
+mod time;
+mod work;
+
+pub use branch::{BranchName, BranchNameError};
+pub use environment::{
+    AdoptedFrom, Codebase, Environment, EnvironmentMetadata, InitScript, InitStatus, PullRequestInfo, State, Status,
+    UnknownWord,
+};
+pub use folder::FolderName;
+pub use ids::{CodebaseId, CommitSha, ConversationId, EnvironmentId, Nonce, NotASha, NotAnId, RepositoryFolders};
+pub use time::Moment;
+pub use work::{Kind, PrHead, Work, WorkError, WorkKey};
+
+use sha2::{Digest, Sha256};
+
+/// The first `digits` hexadecimal digits of the SHA-256 of `text`.
+pub fn short_hash(text: &[u8], digits: usize) -> String {
+    let digest = Sha256::digest(text);
+    let mut hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.truncate(digits);
+    hex
+}

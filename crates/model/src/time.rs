@@ -1,0 +1,83 @@
+//! Moments as the store keeps them: UTC, fixed width, so that text order is time order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Moment(Timestamp);
+
+impl Moment {
+    pub fn now() -> Self {
+        Self::at(Timestamp::now())
+    }
+
+    /// Cut to microseconds, the precision that every engine keeps.
+    pub fn at(timestamp: Timestamp) -> Self {
+        let micros = timestamp.as_microsecond();
+        Self(Timestamp::from_microsecond(micros).unwrap_or(timestamp))
+    }
+
+    pub fn from_unix(seconds: i64) -> Option<Self> {
+        Timestamp::from_second(seconds).ok().map(Self::at)
+    }
+
+    pub fn timestamp(self) -> Timestamp {
+        self.0
+    }
+
+    /// How long after `earlier` this is; negative if it was before.
+    pub fn since(self, earlier: Moment) -> SignedDuration {
+        self.0.duration_since(earlier.0)
+    }
+
+    pub fn plus(self, span: SignedDuration) -> Self {
+        self.0.checked_add(span).map_or(self, Self::at)
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6}", self.0)
+    }
+}
+
+impl FromStr for Moment {
+    type Err = jiff::Error;
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        text.parse().map(Self::at)
+    }
+}
+
+impl TryFrom<String> for Moment {
+    type Error = jiff::Error;
+    fn try_from(text: String) -> Result<Self, jiff::Error> {
+        text.parse()
+    }
+}
+
+impl From<Moment> for String {
+    fn from(moment: Moment) -> String {
+        moment.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_one_width_and_sorts_as_time_does() {
+        let moments: Vec<Moment> = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000001Z", "2026-01-01T00:00:01.5Z"]
+            .map(|text| text.parse().unwrap())
+            .into();
+        let texts: Vec<String> = moments.iter().map(Moment::to_string).collect();
+        assert_eq!(texts[0], "2026-01-01T00:00:00.000000Z");
+        assert!(texts.iter().all(|text| text.len() == texts[0].len()));
+        assert!(texts.is_sorted() && moments.is_sorted());
+        assert_eq!(Moment::now().to_string().parse::<Moment>().unwrap().to_string().len(), 27);
+    }
+}
