@@ -1,1 +1,22 @@
+//! Git, by subprocess. This crate is the only place that spawns git.
+//!
+//! * [`command`]: the one builder that every call goes through.
+//! * [`parse`]: pure parsers of git's machine-readable output.
+//! * [`repository`]: which repository a path belongs to, and its canonical checkout.
+//! * [`base`]: which commit new work starts from.
+//! * [`worktree`]: making a worktree, proving that it is right, taking it back.
 
+pub mod base;
+pub mod clone;
+pub mod command;
+pub mod include;
+pub mod lock;
+pub mod parse;
+pub mod redact;
+pub mod refs;
+pub mod repository;
+pub mod submodules;
+pub mod worktree;
+
+pub use command::{Git, GitError, Place};
+pub use repository::Repository;

@@ -1,1 +1,39 @@
+//! What tests stand on: real repositories, real stores, real processes, and nothing of the host.
+//!
+//! Every child process gets an environment built from nothing: its own HOME, its own git config,
+//! PATH, and what the test says.
 
+mod canonical;
+mod engine;
+mod postgres;
+mod repo;
+mod sandbox;
+
+pub use canonical::Canonical;
+pub use engine::{Engine, TestStore};
+pub use postgres::Postgres;
+pub use repo::{TestRepo, gits, hermetic_git};
+pub use sandbox::{Ran, Sandbox};
+
+use std::path::Path;
+
+/// The user that permission tests run as when the tests run as root: root is refused nothing.
+pub const NOBODY: u32 = 65534;
+
+/// The environment of every child: nothing of the host but PATH.
+pub fn bare_env(home: &Path) -> Vec<(String, String)> {
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    [
+        ("PATH", path),
+        ("HOME", home.display().to_string()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+        ("TZ", "UTC".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

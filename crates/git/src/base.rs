@@ -1,0 +1,357 @@
+//! Which remote, and which commit new work starts from.
+//!
+//! The order is fixed and there is no guess at its end: what the person said, the setting, what
+//! the codebase recorded, the remote's HEAD, otherwise an error that says how to set it.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use grove_model::{BranchName, CommitSha, Moment, short_hash};
+
+use crate::lock::{grove_dir, repository_lock};
+use crate::repository::Remote;
+use crate::{GitError, Repository};
+
+/// `worktree.fetch = "auto"` does not ask a remote again within this time.
+const FRESH: Duration = Duration::from_secs(60);
+/// How long a remote may take to say what it has.
+pub(crate) const NETWORK: Duration = Duration::from_secs(60);
+
+#[derive(Debug, thiserror::Error)]
+pub enum BaseError {
+    #[error("the remote `{wanted}` is not one of this repository's: {}", list(.known))]
+    UnknownRemote { wanted: String, known: Vec<String> },
+    #[error("this repository has several remotes and none is called origin: {}", list(.0))]
+    SeveralRemotes(Vec<String>),
+    #[error("there is no base branch to start from: `{remote}` does not say which branch is its default")]
+    NoBase { remote: String },
+    #[error("there is no base branch to start from: the main checkout is on no branch")]
+    Detached,
+    #[error("there is no base branch to start from: `{0}` has no commits yet")]
+    Unborn(String),
+    #[error("the base `{0}` is not a branch, tag or commit of this repository")]
+    Unknown(String),
+    #[error("the base `{base}` is not known here and `{remote}` could not be asked: {line}")]
+    Unreachable { base: String, remote: String, line: String },
+    #[error("`{name}` is at different commits here and on `{remote}`, and neither contains the other")]
+    Diverged { name: String, remote: String },
+    #[error("the repository's directory cannot be written: {0}")]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "it has none".to_owned() } else { names.join(", ") }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FetchPolicy {
+    /// Unless it was done in the last minute.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Where the name of the base may come from, strongest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BaseWish<'a> {
+    /// `--from`: any branch, tag or commit.
+    pub explicit: Option<&'a str>,
+    /// `worktree.base_branch`.
+    pub setting: Option<&'a str>,
+    /// The codebase's default branch.
+    pub recorded: Option<&'a str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// As people name it: `origin/main`, `main`, `v1.2`.
+    pub name: String,
+    pub sha: CommitSha,
+    pub committed: Option<Moment>,
+    /// The remote could not be asked; git's useful line.
+    pub not_fetched: Option<String>,
+}
+
+/// Chooses the remote: the setting, `origin`, or the only one. `None`: the repository has none.
+pub fn choose_remote(setting: Option<&str>, remotes: &[Remote]) -> Result<Option<String>, BaseError> {
+    let known = || remotes.iter().map(|remote| remote.name.clone()).collect();
+    let has = |name: &str| remotes.iter().any(|remote| remote.name == name);
+    match (setting, remotes) {
+        (Some(wanted), _) if has(wanted) => Ok(Some(wanted.to_owned())),
+        (Some(wanted), _) => Err(BaseError::UnknownRemote { wanted: wanted.to_owned(), known: known() }),
+        (None, []) => Ok(None),
+        (None, _) if has("origin") => Ok(Some("origin".to_owned())),
+        (None, [only]) => Ok(Some(only.name.clone())),
+        (None, _) => Err(BaseError::SeveralRemotes(known())),
+    }
+}
+
+/// What a remote was found to hold.
+#[derive(Debug)]
+pub enum Asked {
+    /// It answered; its branches' tips are in `refs/remotes/<remote>/` now. `missing` are those
+    /// asked for that it does not have.
+    Fresh {
+        missing: Vec<BranchName>,
+    },
+    /// Not asked, by policy or because it was a moment ago.
+    Skipped,
+    Failed {
+        line: String,
+    },
+}
+
+impl Asked {
+    /// Whether the remote is known not to have this branch.
+    pub fn lacks(&self, branch: &BranchName) -> bool {
+        matches!(self, Asked::Fresh { missing } if missing.contains(branch))
+    }
+}
+
+impl Repository {
+    /// Asks the remote about the base and about the branch to be made, by policy.
+    async fn ask(
+        &self,
+        remote: &str,
+        base: Option<&BranchName>,
+        also: Option<&BranchName>,
+        policy: FetchPolicy,
+    ) -> Result<Asked, BaseError> {
+        if policy == FetchPolicy::Never {
+            return Ok(Asked::Skipped);
+        }
+        let stamp = base.map(|base| self.fetch_stamp(remote, base)).transpose()?;
+        if policy == FetchPolicy::Auto && stamp.as_deref().is_some_and(is_fresh) {
+            // The base is fresh enough. Whether the remote has the new branch already is still
+            // worth a question, but not a warning when it goes unanswered.
+            let Some(also) = also else { return Ok(Asked::Skipped) };
+            let asked = self.update_tracking(remote, &[also], Duration::from_secs(5)).await;
+            return Ok(asked.map_or(Asked::Skipped, |missing| Asked::Fresh { missing }));
+        }
+        let branches: Vec<&BranchName> = base.into_iter().chain(also).collect();
+        if branches.is_empty() {
+            return Ok(Asked::Skipped);
+        }
+        Ok(match self.update_tracking(remote, &branches, NETWORK).await {
+            Ok(missing) => {
+                if let Some(stamp) = stamp {
+                    File::create(stamp)?;
+                }
+                Asked::Fresh { missing }
+            }
+            Err(BaseError::Git(error)) => Asked::Failed { line: error.line() },
+            Err(error) => return Err(error),
+        })
+    }
+
+    /// Brings the remote-tracking refs of `branches` up to date and gives those that the remote
+    /// does not have. One `ls-remote` tells what is there and only what differs is fetched, so the
+    /// usual case moves no objects at all.
+    pub async fn update_tracking(
+        &self,
+        remote: &str,
+        branches: &[&BranchName],
+        limit: Duration,
+    ) -> Result<Vec<BranchName>, BaseError> {
+        let wanted: Vec<String> = branches.iter().map(|branch| branch.full_ref()).collect();
+        let there = self.ask_remote(remote, &wanted, limit).await?;
+        // One at a time in one repository: two fetches of one ref fail on its lock.
+        let _lock = repository_lock(&self.common_dir, "fetch.lock").await?;
+        let tracking: Vec<String> = branches.iter().map(|branch| tracking_ref(remote, branch)).collect();
+        let here = self.refs(&tracking).await?;
+        let mut missing = Vec::new();
+        let mut refspecs = Vec::new();
+        for (branch, tracking) in branches.iter().zip(&tracking) {
+            match there.iter().find(|(name, _)| *name == branch.full_ref()) {
+                None => missing.push((*branch).clone()),
+                Some((_, tip)) if here.get(tracking).is_some_and(|line| line.at == *tip) => {}
+                Some((name, _)) => refspecs.push(format!("+{name}:{tracking}")),
+            }
+        }
+        if !refspecs.is_empty() {
+            self.fetch(remote, &refspecs).await?;
+        }
+        Ok(missing)
+    }
+
+    /// The tips of exactly these refs of the remote; those that it does not have are left out.
+    pub async fn ask_remote(
+        &self,
+        remote: &str,
+        refs: &[String],
+        limit: Duration,
+    ) -> Result<Vec<(String, CommitSha)>, GitError> {
+        let asked = self.command("ls-remote").args(["--end-of-options", remote]).args(refs).network().limit(limit);
+        let output = asked.run().await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut found = Vec::new();
+        for line in text.lines() {
+            let (id, name) = line.split_once('\t').ok_or_else(|| GitError::unreadable("ls-remote", line))?;
+            // `ls-remote` matches the end of a name; we mean the whole.
+            if refs.iter().any(|wanted| wanted == name) {
+                found.push((name.to_owned(), id.parse().map_err(|_| GitError::unreadable("ls-remote", line))?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Fetches exactly these refspecs and nothing else: no tags, no FETCH_HEAD, no pruning.
+    pub async fn fetch(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
+        let flags = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-prune"];
+        let fetch = self.command("fetch").args(flags).args(["--no-recurse-submodules", "--end-of-options", remote]);
+        fetch.args(refspecs).network().run().await?;
+        Ok(())
+    }
+
+    fn fetch_stamp(&self, remote: &str, branch: &BranchName) -> Result<PathBuf, BaseError> {
+        let dir = grove_dir(&self.common_dir)?.join("fetched");
+        fs::create_dir_all(&dir)?;
+        Ok(dir.join(short_hash(format!("{remote}\0{branch}").as_bytes(), 16)))
+    }
+
+    /// The name of the base, without looking whether it is there.
+    async fn base_name(&self, wish: &BaseWish<'_>, remote: Option<&str>) -> Result<String, BaseError> {
+        if let Some(name) = wish.explicit.or(wish.setting).or(wish.recorded) {
+            return Ok(name.to_owned());
+        }
+        if let Some(remote) = remote {
+            let head = format!("refs/remotes/{remote}/HEAD");
+            let known = self.command("symbolic-ref").args(["--quiet", &head]).run_for(&[0, 1, 128]).await?;
+            let target = String::from_utf8_lossy(&known.stdout).trim_end().to_owned();
+            match target.strip_prefix(&format!("refs/remotes/{remote}/")) {
+                Some(branch) => return Ok(branch.to_owned()),
+                // Nobody works in a bare repository: its HEAD is the remote's as it was cloned.
+                None if self.bare => {}
+                None => return Err(BaseError::NoBase { remote: remote.to_owned() }),
+            }
+        }
+        self.current_branch().await?.ok_or(BaseError::Detached)
+    }
+
+    /// The default branch to record for this repository, if it names one.
+    pub async fn default_branch(&self, remote: Option<&str>) -> Result<Option<String>, BaseError> {
+        match self.base_name(&BaseWish::default(), remote).await {
+            Ok(name) => Ok(Some(name)),
+            Err(BaseError::NoBase { .. } | BaseError::Detached) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds the commit to start from. `also` are branches to bring up to date in the same
+    /// question to the remote; the second value says what the remote answered.
+    pub async fn base(
+        &self,
+        wish: &BaseWish<'_>,
+        remote: Option<&str>,
+        policy: FetchPolicy,
+        also: Option<&BranchName>,
+    ) -> Result<(Base, Asked), BaseError> {
+        let name = self.base_name(wish, remote).await?;
+        let Some(remote) = remote else {
+            return Ok((self.base_here(&name).await?, Asked::Skipped));
+        };
+        let on_remote = name.strip_prefix(&format!("{remote}/"));
+        let is_commit = name.parse::<CommitSha>().is_ok();
+        let Some(branch) = BranchName::parse(on_remote.unwrap_or(&name)).ok().filter(|_| !is_commit) else {
+            // `HEAD~2`, a commit id: nothing that a remote could be asked for.
+            let asked = self.ask(remote, None, also, policy).await?;
+            return Ok((self.base_here(&name).await?, asked));
+        };
+        let tracking = tracking_ref(remote, &branch);
+        let patterns = [tracking.clone(), branch.full_ref(), format!("refs/tags/{branch}")];
+        let known = self.refs(&patterns).await?;
+        // Known here and never seen on the remote: ours alone, the remote is not asked. (A bare
+        // repository keeps the remote's branches as its own.)
+        let untracked = known.get(&tracking).is_none() && patterns.iter().any(|name| known.get(name).is_some());
+        let ours_alone = untracked && !self.bare;
+        let asked = self.ask(remote, (!ours_alone).then_some(&branch), also, policy).await?;
+        let not_fetched = match &asked {
+            Asked::Failed { line } => Some(line.clone()),
+            _ => None,
+        };
+
+        let known = self.refs(&patterns).await?;
+        let Some(theirs) = known.get(&tracking).filter(|_| !asked.lacks(&branch)) else {
+            return match (self.base_here(&name).await, not_fetched) {
+                (Ok(base), not_fetched) => Ok((Base { not_fetched, ..base }, asked)),
+                (Err(BaseError::Unknown(base)), Some(line)) => {
+                    Err(BaseError::Unreachable { base, remote: remote.to_owned(), line })
+                }
+                (Err(error), _) => Err(error),
+            };
+        };
+        let remote_base = Base {
+            name: format!("{remote}/{branch}"),
+            sha: theirs.at.clone(),
+            committed: theirs.committed.and_then(Moment::from_unix),
+            not_fetched,
+        };
+        // A person who names a branch by hand means the newer of the two.
+        match known.branch(&branch) {
+            Some(ours) if wish.explicit.is_some() && on_remote.is_none() && ours.at != theirs.at => {
+                if self.is_ancestor(&ours.at, &theirs.at).await? {
+                    Ok((remote_base, asked))
+                } else if self.is_ancestor(&theirs.at, &ours.at).await? {
+                    Ok((Base { not_fetched: remote_base.not_fetched, ..self.base_here(&name).await? }, asked))
+                } else {
+                    Err(BaseError::Diverged { name, remote: remote.to_owned() })
+                }
+            }
+            _ => Ok((remote_base, asked)),
+        }
+    }
+
+    /// The base as this repository alone knows it.
+    async fn base_here(&self, name: &str) -> Result<Base, BaseError> {
+        let Some(sha) = self.commit_of(name).await? else {
+            let unborn = self.current_branch().await?.as_deref() == Some(name);
+            return Err(if unborn { BaseError::Unborn(name.to_owned()) } else { BaseError::Unknown(name.to_owned()) });
+        };
+        let committed = self
+            .command("show")
+            .args(["--no-patch", "--no-show-signature", "--format=%ct", sha.as_str()])
+            .text()
+            .await?;
+        Ok(Base {
+            name: name.to_owned(),
+            committed: committed.trim().parse().ok().and_then(Moment::from_unix),
+            sha,
+            not_fetched: None,
+        })
+    }
+}
+
+pub(crate) fn tracking_ref(remote: &str, branch: &BranchName) -> String {
+    format!("refs/remotes/{remote}/{branch}")
+}
+
+fn is_fresh(stamp: &std::path::Path) -> bool {
+    let modified = fs::metadata(stamp).and_then(|meta| meta.modified());
+    // A stamp from the future (the clock went back) proves nothing.
+    modified.is_ok_and(|then| SystemTime::now().duration_since(then).is_ok_and(|age| age < FRESH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remotes(names: &[&str]) -> Vec<Remote> {
+        names.iter().map(|name| Remote { name: (*name).to_owned(), url: String::new() }).collect()
+    }
+
+    #[test]
+    fn the_remote_is_never_a_guess() {
+        let chosen = |setting, names: &[&str]| choose_remote(setting, &remotes(names));
+        assert_eq!(chosen(None, &["upstream", "origin"]).unwrap().as_deref(), Some("origin"));
+        assert_eq!(chosen(None, &["upstream"]).unwrap().as_deref(), Some("upstream"));
+        assert_eq!(chosen(Some("upstream"), &["upstream", "origin"]).unwrap().as_deref(), Some("upstream"));
+        assert_eq!(chosen(None, &[]).unwrap(), None);
+        assert!(chosen(None, &["a", "b"]).unwrap_err().to_string().ends_with("a, b"));
+        assert!(chosen(Some("x"), &["a"]).unwrap_err().to_string().contains("`x`"));
+        assert!(chosen(Some("x"), &[]).unwrap_err().to_string().contains("it has none"));
+    }
+}

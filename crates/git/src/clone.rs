@@ -1,0 +1,70 @@
+//! Cloning a repository to register it.
+
+use std::path::Path;
+
+use crate::repository::RepositoryError;
+use crate::{Git, Place, Repository};
+
+impl Repository {
+    /// Clones `url` to `target`, which must not exist; a failed clone leaves nothing there.
+    pub async fn clone_to(git: &Git, url: &str, target: &Path) -> Result<Self, RepositoryError> {
+        let parent = target.parent().unwrap_or(Path::new("/"));
+        // An empty template: no hooks of the machine's in a repository of ours.
+        let clone = git.command(Place::Dir(parent), "clone").args(["--quiet", "--template=", "--end-of-options", url]);
+        clone.arg(target).network().run().await?;
+        Repository::discover(git, target).await
+    }
+}
+
+/// Whether a text is an address to clone from, not a path on this machine.
+pub fn is_url(text: &str) -> bool {
+    if text.contains("://") {
+        return true;
+    }
+    // `user@host:path`: a colon before the first slash, and not a path that is there.
+    match (text.find(':'), text.find('/')) {
+        (Some(colon), slash) => colon > 1 && slash.is_none_or(|slash| colon < slash) && !Path::new(text).exists(),
+        _ => false,
+    }
+}
+
+/// Owner and repository as an address names them: `acme`, `app` of `https://host/acme/app.git`.
+/// Groups within groups are joined to one owner.
+pub fn owner_and_name(url: &str) -> Option<(String, String)> {
+    let path = match url.split_once("://") {
+        Some(("file", _)) => return None,
+        Some((_, rest)) => rest.split_once('/')?.1,
+        None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?.1,
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    let (owner, name) = path.rsplit_once('/')?;
+    (!owner.is_empty() && !name.is_empty()).then(|| (owner.to_owned(), name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_from_paths() {
+        for url in ["https://github.com/a/b", "git@github.com:a/b.git", "ssh://git@h/a", "file:///x", "host:a/b"] {
+            assert!(is_url(url), "{url}");
+        }
+        for path in ["/a/b", ".", "../x", "a/b:c", "name", "./a:b"] {
+            assert!(!is_url(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn owners_are_read_from_addresses() {
+        let read = |url| owner_and_name(url).map(|(owner, name)| format!("{owner} {name}"));
+        assert_eq!(read("https://github.com/acme/app.git").as_deref(), Some("acme app"));
+        assert_eq!(read("git@github.com:acme/app.git").as_deref(), Some("acme app"));
+        assert_eq!(read("ssh://git@host:22/group/sub/app/").as_deref(), Some("group/sub app"));
+        assert_eq!(read("https://***@github.com/acme/app").as_deref(), Some("acme app"));
+        assert_eq!(read("/srv/git/app.git"), None);
+        assert_eq!(read("file:///srv/git/app.git"), None);
+        assert_eq!(read("https://host/app"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Reading, making and moving refs; nothing is moved without saying where it must be before.
+
+use grove_model::{BranchName, CommitSha};
+
+use crate::parse::{self, REF_FORMAT, RefLine};
+use crate::{GitError, Repository};
+
+/// Some refs of a repository as they were at one moment.
+#[derive(Debug, Default)]
+pub struct Refs(Vec<RefLine>);
+
+impl Refs {
+    pub fn get(&self, name: &str) -> Option<&RefLine> {
+        self.0.iter().find(|line| line.name == name)
+    }
+
+    pub fn branch(&self, branch: &BranchName) -> Option<&RefLine> {
+        self.get(&branch.full_ref())
+    }
+
+    /// A branch whose name cannot stand beside `branch`: `D` and `D/x` are a file and a folder.
+    pub fn in_the_way_of(&self, branch: &BranchName) -> Option<&str> {
+        let wanted = branch.full_ref();
+        let clash = |name: &str| {
+            name.strip_prefix(&wanted).or_else(|| wanted.strip_prefix(name)).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let found = self.0.iter().find(|line| clash(&line.name));
+        found.and_then(|line| line.name.strip_prefix("refs/heads/"))
+    }
+}
+
+impl Repository {
+    /// The refs that match `patterns`: a full name, or a folder of names.
+    pub async fn refs(&self, patterns: &[String]) -> Result<Refs, GitError> {
+        let output = self.command("for-each-ref").arg(format!("--format={REF_FORMAT}")).arg("--").args(patterns).run();
+        parse::refs(&output.await?.stdout).map(Refs)
+    }
+
+    /// What must be asked for to judge `branch`: itself, what is below it and what is above.
+    pub fn patterns_around(branch: &BranchName) -> Vec<String> {
+        let full = branch.full_ref();
+        let above = full.match_indices('/').skip(2).map(|(slash, _)| full[..slash].to_owned());
+        above.chain([full.clone()]).collect()
+    }
+
+    /// The commit that a person's words name, or `None` when they name none.
+    pub async fn commit_of(&self, revision: &str) -> Result<Option<CommitSha>, GitError> {
+        let asked = self
+            .command("rev-parse")
+            .args(["--quiet", "--verify", "--end-of-options"])
+            .arg(format!("{revision}^{{commit}}"));
+        match asked.run_for(&[0, 1, 128]).await? {
+            output if output.code == 0 => {
+                let text = String::from_utf8_lossy(&output.stdout);
+                Ok(Some(text.trim().parse().map_err(|_| GitError::unreadable("rev-parse", text.trim()))?))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub async fn is_ancestor(&self, older: &CommitSha, newer: &CommitSha) -> Result<bool, GitError> {
+        let asked = self.command("merge-base").args(["--is-ancestor", older.as_str(), newer.as_str()]);
+        Ok(asked.run_for(&[0, 1]).await?.code == 0)
+    }
+
+    /// Moves a ref from exactly `from` (`None`: it must not exist) to `to`, or fails.
+    pub async fn move_ref(
+        &self,
+        name: &str,
+        from: Option<&CommitSha>,
+        to: &CommitSha,
+        why: &str,
+    ) -> Result<(), GitError> {
+        let old = from.map_or_else(|| to.zero(), ToString::to_string);
+        self.command("update-ref").args(["--create-reflog", "-m", why, name, to.as_str(), &old]).run().await?;
+        Ok(())
+    }
+
+    /// Deletes a ref that is at exactly `at`, or fails.
+    pub async fn delete_ref(&self, name: &str, at: &CommitSha) -> Result<(), GitError> {
+        self.command("update-ref").args(["-d", name, at.as_str()]).run().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Which repository a path belongs to.
+//!
+//! A codebase is always known by its *canonical* checkout, even when somebody names a worktree or
+//! a folder deep inside, and two clones of one remote are told apart by their common directory.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::command::Invocation;
+use crate::parse::{self, WorktreeEntry};
+use crate::{Git, GitError, Place};
+
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    #[error("there is nothing at {}", .0.display())]
+    NotThere(PathBuf),
+    #[error("{} is not inside a git repository", .0.display())]
+    NotARepository(PathBuf),
+    #[error("git does not trust {}, because another user owns it", .0.display())]
+    NotTrusted(PathBuf),
+    #[error("the repository of {} has no main checkout that git can name", .0.display())]
+    NoMainCheckout(PathBuf),
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+#[derive(Clone, Debug)]
+pub struct Repository {
+    git: Git,
+    /// The main checkout; for a bare repository its own directory.
+    pub root: PathBuf,
+    pub common_dir: PathBuf,
+    pub bare: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    pub name: String,
+    /// Without credentials.
+    pub url: String,
+}
+
+impl Repository {
+    /// The repository that `path` is in.
+    pub async fn discover(git: &Git, path: &Path) -> Result<Self, RepositoryError> {
+        if !path.is_dir() {
+            return Err(match path.symlink_metadata() {
+                Ok(_) => RepositoryError::NotARepository(path.to_owned()),
+                Err(_) => RepositoryError::NotThere(path.to_owned()),
+            });
+        }
+        let asked = git
+            .command(Place::Dir(path), "rev-parse")
+            .args(["--is-bare-repository", "--path-format=absolute", "--absolute-git-dir", "--git-common-dir"])
+            .text()
+            .await;
+        let said = match asked {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("not a git repository") => {
+                return Err(RepositoryError::NotARepository(path.to_owned()));
+            }
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("dubious ownership") => {
+                return Err(RepositoryError::NotTrusted(path.to_owned()));
+            }
+            other => other?,
+        };
+        let lines: Vec<&str> = said.lines().collect();
+        let [bare, git_dir, common_dir] = lines[..] else {
+            return Err(GitError::unreadable("rev-parse", said.as_str()).into());
+        };
+        let (git_dir, common_dir) = (Path::new(git_dir), real(Path::new(common_dir)));
+        let linked = real(git_dir) != common_dir;
+        // Inside a linked worktree git answers for that worktree; ask again for the repository.
+        let bare = if linked {
+            git.command(Place::Repository(&common_dir), "rev-parse").arg("--is-bare-repository").text().await? == "true"
+        } else {
+            bare == "true"
+        };
+        let root = if bare {
+            common_dir.clone()
+        } else if common_dir.file_name() == Some(OsStr::new(".git")) {
+            common_dir.parent().unwrap_or(&common_dir).to_owned()
+        } else {
+            // A submodule, or a repository whose git directory lives elsewhere.
+            let from = if linked { Place::Repository(&common_dir) } else { Place::Dir(path) };
+            let top = git.command(from, "rev-parse").args(["--path-format=absolute", "--show-toplevel"]).text().await;
+            real(Path::new(&top.map_err(|_| RepositoryError::NoMainCheckout(path.to_owned()))?))
+        };
+        Ok(Self { git: git.clone(), root, common_dir, bare })
+    }
+
+    /// A repository known from the record, without asking git again.
+    pub fn known(git: &Git, root: &Path, common_dir: &Path) -> Self {
+        Self { git: git.clone(), root: root.to_owned(), common_dir: common_dir.to_owned(), bare: root == common_dir }
+    }
+
+    pub fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// A call in the common directory: refs, objects, config.
+    pub fn command(&self, subcommand: &'static str) -> Invocation<'_> {
+        self.git.command(Place::Repository(&self.common_dir), subcommand)
+    }
+
+    pub async fn remotes(&self) -> Result<Vec<Remote>, GitError> {
+        let asked = self.command("config").args(["-z", "--get-regexp", r"^remote\..*\.url$"]);
+        // Exit code 1: nothing matched.
+        let output = asked.run_for(&[0, 1]).await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut remotes: Vec<Remote> = Vec::new();
+        for entry in text.split('\0').filter(|entry| !entry.is_empty()) {
+            let (key, url) = entry.split_once('\n').unwrap_or((entry, ""));
+            let name = key.strip_prefix("remote.").and_then(|key| key.strip_suffix(".url")).unwrap_or(key);
+            // A remote may have several addresses; the first is where it is fetched from.
+            if !remotes.iter().any(|remote| remote.name == name) {
+                remotes.push(Remote { name: name.to_owned(), url: crate::redact::credentials(url) });
+            }
+        }
+        Ok(remotes)
+    }
+
+    /// The branch that HEAD of the main checkout (or of the bare repository) names.
+    pub async fn current_branch(&self) -> Result<Option<String>, GitError> {
+        let output = self.command("symbolic-ref").args(["--quiet", "HEAD"]).run_for(&[0, 1]).await?;
+        let full = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+        Ok(full.strip_prefix("refs/heads/").map(str::to_owned))
+    }
+
+    /// All worktrees; the main one first.
+    pub async fn worktrees(&self) -> Result<Vec<WorktreeEntry>, GitError> {
+        let output = self.command("worktree").args(["list", "--porcelain", "-z"]).run().await?;
+        parse::worktrees(&output.stdout)
+    }
+
+    /// The content of a file at a commit, `None` when the commit has no such file.
+    pub async fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let listed =
+            self.command("ls-tree").args(["-z", "--full-tree", "--end-of-options", commit, "--", path]).run().await?;
+        // `100644 blob <id>\t<path>`; a link or a folder of that name is not a file.
+        let line = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let Some((kind, _)) = line.split_once('\t') else { return Ok(None) };
+        match kind.split(' ').collect::<Vec<_>>()[..] {
+            ["100644" | "100755", "blob", id] => {
+                Ok(Some(self.command("cat-file").args(["blob", id]).run().await?.stdout))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// With symbolic links resolved where the path is there.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,192 @@
+//! Making a worktree.
+//!
+//! `git worktree add` builds its entry under `.git/worktrees/` step by step, in the sight of every
+//! other git command of that repository, and several at once trip over each other. Here the entry
+//! is built aside, under `.git/grove/staging-…`, filled by git itself, and appears by one rename.
+//! Until then nothing in the repository knows of it but the branch.
+//!
+//! The order, each step undone by [`Created::undo`] or by a failure further on:
+//! 1. [`target`]: is the path free?
+//! 2. [`source`]: which branch, at which commit? The branch is made by compare-and-swap.
+//! 3. [`stage`]: directory, entry, checkout, publication.
+//! 4. [`verify`]: git's exit code is not proof.
+//!
+//! The canonical checkout is never touched: not its HEAD, not its index, not its files.
+
+mod source;
+mod stage;
+mod target;
+mod verify;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use grove_model::{BranchName, CommitSha, Nonce};
+
+pub use source::{Prepared, Source, Wanted};
+pub use target::TargetError;
+pub use verify::Flaw;
+
+use crate::base::BaseError;
+use crate::{GitError, Repository};
+
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    #[error("the branch `{0}` exists already, so it cannot start from another commit")]
+    BranchExists(BranchName),
+    #[error("the branch `{branch}` is checked out at {}", at.display())]
+    BranchHeld { branch: BranchName, at: PathBuf },
+    #[error("`{branch}` cannot be a branch while the branch `{other}` exists")]
+    BranchInTheWay { branch: BranchName, other: String },
+    #[error("pull request #{number} was not found on `{remote}`")]
+    NoSuchPullRequest { number: u64, remote: String },
+    #[error("the branch `{branch}` of the pull request is not on `{remote}`")]
+    NoSuchBranch { branch: BranchName, remote: String },
+    #[error("the commit {sha} of pull request #{number} is not to be had from `{remote}`")]
+    NoSuchCommit { sha: CommitSha, number: u64, remote: String },
+    #[error("a pull request needs a remote to be fetched from, and this repository has none")]
+    NoRemote,
+    #[error("`{remote}` could not be asked for {what}: {line}")]
+    FetchFailed { remote: String, what: String, line: String },
+    #[error("the new worktree is not right: {0}")]
+    Flawed(Flaw),
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+    #[error("the branch `{branch}` could not be made: {line}")]
+    Branch { branch: BranchName, line: String },
+    #[error("the files could not be checked out: {line}")]
+    Checkout { line: String },
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl AddError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> AddError {
+        let what = what.into();
+        move |source| AddError::Io { what, source }
+    }
+}
+
+/// What happened to the branch, and so what an undo has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BranchChange {
+    /// It was there and stays as it is.
+    Kept,
+    Made,
+    /// It was at `from`, which is reachable from where it is now or pinned at `pin`.
+    Moved {
+        from: CommitSha,
+        pin: Option<String>,
+    },
+}
+
+/// A worktree that was just made, with what is needed to take it back.
+#[derive(Debug)]
+pub struct Created {
+    pub path: PathBuf,
+    pub admin_dir: PathBuf,
+    pub branch: BranchName,
+    pub head: CommitSha,
+    pub change: BranchChange,
+    pub warnings: Vec<String>,
+    /// Directories that did not exist before, outermost first; the last is the worktree itself.
+    made_dirs: Vec<PathBuf>,
+}
+
+/// Makes the worktree that `prepared` describes at `path`, locked with `nonce` until
+/// [`Created::unlock`]. When it fails, nothing is left.
+pub async fn add(repo: &Repository, path: &Path, prepared: Prepared, nonce: Nonce) -> Result<Created, AddError> {
+    let free = target::check(repo, path)?;
+    let change = source::make_branch(repo, &prepared, nonce).await?;
+    let mut created = Created {
+        path: path.to_owned(),
+        admin_dir: stage::staging_dir(repo, nonce),
+        branch: prepared.branch.clone(),
+        head: prepared.at.clone(),
+        change,
+        warnings: prepared.warnings.clone(),
+        made_dirs: Vec::new(),
+    };
+    if let Err(error) = fill(repo, &mut created, free, &prepared, nonce).await {
+        // The first error is the one to report; what cannot be undone is said beside it.
+        for left in created.undo(repo).await {
+            tracing::warn!(path = %path.display(), "undoing a failed creation: {left}");
+        }
+        return Err(error);
+    }
+    Ok(created)
+}
+
+async fn fill(
+    repo: &Repository,
+    created: &mut Created,
+    free: target::Free,
+    prepared: &Prepared,
+    nonce: Nonce,
+) -> Result<(), AddError> {
+    if let Some(moved) = free.clear()? {
+        created
+            .warnings
+            .push(format!("a folder without a repository stood there and was moved to {}", moved.display()));
+    }
+    stage::make_directories(&created.path, &mut created.made_dirs)?;
+    stage::publish(repo, created, nonce).await?;
+    if let Some(remote) = &prepared.upstream {
+        source::set_upstream(repo, &created.branch, remote).await?;
+    }
+    let warnings = verify::verify(repo, created).await?;
+    created.warnings.extend(warnings);
+    Ok(())
+}
+
+impl Created {
+    /// Takes back everything that the creation made. Gives what could not be taken back.
+    ///
+    /// Only for a worktree that nobody was told of yet: its files are deleted.
+    pub async fn undo(&mut self, repo: &Repository) -> Vec<String> {
+        let mut left = Vec::new();
+        let mut note = |what: &str, result: io::Result<()>| match result {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => left.push(format!("{what}: {error}")),
+            _ => {}
+        };
+        // Innermost first. The worktree goes with what is in it; those above it may have got
+        // other tenants meanwhile and then stay.
+        for dir in self.made_dirs.iter().rev() {
+            if *dir == self.path {
+                note("the folder", std::fs::remove_dir_all(dir));
+            } else {
+                let _ = std::fs::remove_dir(dir);
+            }
+        }
+        note("git's entry", std::fs::remove_dir_all(&self.admin_dir));
+        // As git does when the last worktree goes.
+        let _ = std::fs::remove_dir(repo.common_dir.join("worktrees"));
+        let name = self.branch.full_ref();
+        let undone = match &self.change {
+            BranchChange::Kept => Ok(()),
+            BranchChange::Made => repo.delete_ref(&name, &self.head).await,
+            BranchChange::Moved { from, pin } => {
+                let moved = repo.move_ref(&name, Some(&self.head), from, "grove: creation undone").await;
+                match (moved, pin) {
+                    (Ok(()), Some(pin)) => repo.delete_ref(pin, from).await,
+                    (moved, _) => moved,
+                }
+            }
+        };
+        if let Err(error) = undone {
+            left.push(format!("the branch `{}`: {error}", self.branch));
+        }
+        self.change = BranchChange::Kept;
+        self.made_dirs.clear();
+        left
+    }
+
+    /// Takes the lock away that marked the worktree as unfinished.
+    pub fn unlock(&self) -> Result<(), AddError> {
+        stage::unlock(&self.admin_dir)
+    }
+}

@@ -1,0 +1,228 @@
+//! Which branch, at which commit.
+//!
+//! A branch that is there is used as it is. It is moved in two cases only, both by
+//! compare-and-swap: a pull request's own branch forward to what the remote has, and an old
+//! `pr-N-review` to the pull request's head, its own commits pinned first.
+
+use grove_model::{BranchName, CommitSha, Nonce};
+
+use super::{AddError, BranchChange};
+use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, tracking_ref};
+use crate::{GitError, Repository};
+
+/// What a work needs of git.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Issue, task, thread: a branch of our own, from the base unless it exists.
+    OwnBranch,
+    /// A pull request from a branch of this repository.
+    PullRequestBranch,
+    /// A pull request from a fork, or a review: the forge's ref for it, at `pinned` when known.
+    PullRequestHead { number: u64, pinned: Option<CommitSha> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    pub branch: &'a BranchName,
+    pub source: Source,
+    pub remote: Option<&'a str>,
+    pub base: BaseWish<'a>,
+    pub fetch: FetchPolicy,
+}
+
+/// The answer: everything that [`super::add`] needs, found without changing anything but
+/// remote-tracking refs.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub branch: BranchName,
+    /// Where the branch is, or will be.
+    pub at: CommitSha,
+    /// Where it is now, if it exists.
+    pub(super) was: Option<CommitSha>,
+    /// Commits of its own that no other ref would hold once it is moved.
+    pub(super) pin_first: bool,
+    pub(super) upstream: Option<String>,
+    /// What the work will be compared with; a pull request does without where none is known.
+    pub base: Option<Base>,
+    pub warnings: Vec<String>,
+}
+
+impl Prepared {
+    pub async fn find(repo: &Repository, wanted: &Wanted<'_>) -> Result<Self, AddError> {
+        let branch = wanted.branch;
+        let found = match &wanted.source {
+            Source::OwnBranch => own_branch(repo, wanted).await?,
+            Source::PullRequestBranch => pull_request_branch(repo, wanted).await?,
+            Source::PullRequestHead { number, pinned } => {
+                pull_request_head(repo, wanted, *number, pinned.as_ref()).await?
+            }
+        };
+        let around = repo.refs(&Repository::patterns_around(branch)).await?;
+        if let Some(other) = around.in_the_way_of(branch) {
+            return Err(AddError::BranchInTheWay { branch: branch.clone(), other: other.to_owned() });
+        }
+        if found.was.is_some() {
+            let holder = repo.worktrees().await?.into_iter().find(|entry| entry.branch() == Some(branch.as_str()));
+            if let Some(holder) = holder {
+                return Err(AddError::BranchHeld { branch: branch.clone(), at: holder.path });
+            }
+        }
+        Ok(found)
+    }
+}
+
+async fn own_branch(repo: &Repository, wanted: &Wanted<'_>) -> Result<Prepared, AddError> {
+    let branch = wanted.branch;
+    let (base, asked) = repo.base(&wanted.base, wanted.remote, wanted.fetch, Some(branch)).await?;
+    let mut names = vec![branch.full_ref()];
+    names.extend(wanted.remote.map(|remote| tracking_ref(remote, branch)));
+    let refs = repo.refs(&names).await?;
+    let here = refs.branch(branch).map(|line| line.at.clone());
+    // Known to be on the remote, and not known to be gone from there since.
+    let there =
+        names.get(1).and_then(|name| refs.get(name)).filter(|_| !asked.lacks(branch)).map(|line| line.at.clone());
+    if wanted.base.explicit.is_some() && (here.is_some() || there.is_some()) {
+        return Err(AddError::BranchExists(branch.clone()));
+    }
+    let warnings = base_warning(&base, &asked).into_iter().collect();
+    let at = here.clone().or(there).unwrap_or_else(|| base.sha.clone());
+    Ok(Prepared { branch: branch.clone(), at, was: here, pin_first: false, upstream: None, base: Some(base), warnings })
+}
+
+fn base_warning(base: &Base, asked: &Asked) -> Option<String> {
+    let Asked::Failed { line } = asked else { return None };
+    Some(format!("the remote could not be asked ({line}), so `{}` is used as it was last seen", base.name))
+}
+
+async fn pull_request_branch(repo: &Repository, wanted: &Wanted<'_>) -> Result<Prepared, AddError> {
+    let branch = wanted.branch;
+    let remote = wanted.remote.ok_or(AddError::NoRemote)?;
+    if wanted.fetch != FetchPolicy::Never {
+        let missing = repo.update_tracking(remote, &[branch], NETWORK).await.map_err(|error| match error {
+            crate::base::BaseError::Git(error) => fetch_failed(remote, &format!("the branch `{branch}`"), &error),
+            other => other.into(),
+        })?;
+        if !missing.is_empty() {
+            return Err(AddError::NoSuchBranch { branch: branch.clone(), remote: remote.to_owned() });
+        }
+    }
+    let tracking = tracking_ref(remote, branch);
+    let refs = repo.refs(&[branch.full_ref(), tracking.clone()]).await?;
+    let Some(theirs) = refs.get(&tracking).map(|line| line.at.clone()) else {
+        return Err(AddError::NoSuchBranch { branch: branch.clone(), remote: remote.to_owned() });
+    };
+    let here = refs.branch(branch).map(|line| line.at.clone());
+    let mut warnings = Vec::new();
+    let at = match &here {
+        Some(ours) if *ours != theirs && !repo.is_ancestor(ours, &theirs).await? => {
+            warnings.push(format!("`{branch}` has commits here that `{remote}/{branch}` has not; it is used as it is"));
+            ours.clone()
+        }
+        _ => theirs,
+    };
+    let base = known_base(repo, wanted).await;
+    Ok(Prepared {
+        branch: branch.clone(),
+        at,
+        was: here,
+        pin_first: false,
+        upstream: Some(remote.to_owned()),
+        base,
+        warnings,
+    })
+}
+
+async fn pull_request_head(
+    repo: &Repository,
+    wanted: &Wanted<'_>,
+    number: u64,
+    pinned: Option<&CommitSha>,
+) -> Result<Prepared, AddError> {
+    let remote = wanted.remote.ok_or(AddError::NoRemote)?;
+    let what = format!("pull request #{number}");
+    let failed = |error: &GitError| fetch_failed(remote, &what, error);
+    // GitHub's name and GitLab's.
+    let names = [format!("refs/pull/{number}/head"), format!("refs/merge-requests/{number}/head")];
+    let there = repo.ask_remote(remote, &names, NETWORK).await.map_err(|error| failed(&error))?;
+    let Some((name, tip)) = there.into_iter().next() else {
+        return Err(AddError::NoSuchPullRequest { number, remote: remote.to_owned() });
+    };
+    // Into no ref: the branch that is made next will hold the commits.
+    repo.fetch(remote, &[name]).await.map_err(|error| failed(&error))?;
+    let at = match pinned {
+        None => tip,
+        Some(sha) => {
+            if repo.commit_of(sha.as_str()).await?.is_none() {
+                // The pull request was pushed over since; some servers still give the commit.
+                let fetched = repo.fetch(remote, &[sha.to_string()]).await;
+                if fetched.is_err() || repo.commit_of(sha.as_str()).await?.is_none() {
+                    return Err(AddError::NoSuchCommit { sha: sha.clone(), number, remote: remote.to_owned() });
+                }
+            }
+            sha.clone()
+        }
+    };
+    let refs = repo.refs(&[wanted.branch.full_ref()]).await?;
+    let was = refs.branch(wanted.branch).map(|line| line.at.clone());
+    let pin_first = match &was {
+        Some(old) => !repo.is_ancestor(old, &at).await?,
+        None => false,
+    };
+    let base = known_base(repo, wanted).await;
+    Ok(Prepared { branch: wanted.branch.clone(), at, was, pin_first, upstream: None, base, warnings: Vec::new() })
+}
+
+/// A pull request's commits are its own; its base only tells later whether it was merged.
+async fn known_base(repo: &Repository, wanted: &Wanted<'_>) -> Option<Base> {
+    match repo.base(&wanted.base, wanted.remote, wanted.fetch, None).await {
+        Ok((base, _)) => Some(base),
+        Err(error) => {
+            tracing::info!(branch = %wanted.branch, "no base recorded: {error}");
+            None
+        }
+    }
+}
+
+fn fetch_failed(remote: &str, what: &str, error: &GitError) -> AddError {
+    AddError::FetchFailed { remote: remote.to_owned(), what: what.to_owned(), line: error.line() }
+}
+
+/// Makes the branch, or moves it, or leaves it, exactly as prepared.
+pub(super) async fn make_branch(
+    repo: &Repository,
+    prepared: &Prepared,
+    nonce: Nonce,
+) -> Result<BranchChange, AddError> {
+    let name = prepared.branch.full_ref();
+    let failed = |error: GitError| AddError::Branch { branch: prepared.branch.clone(), line: error.line() };
+    let why = format!("grove: {nonce}");
+    match &prepared.was {
+        Some(was) if *was == prepared.at => Ok(BranchChange::Kept),
+        None => {
+            repo.move_ref(&name, None, &prepared.at, &why).await.map_err(failed)?;
+            Ok(BranchChange::Made)
+        }
+        Some(was) => {
+            let mut pin = None;
+            if prepared.pin_first {
+                let pinned = format!("refs/grove/trash/{nonce}/{}", prepared.branch);
+                repo.move_ref(&pinned, None, was, &why).await.map_err(failed)?;
+                pin = Some(pinned);
+            }
+            if let Err(error) = repo.move_ref(&name, Some(was), &prepared.at, &why).await {
+                if let Some(pin) = &pin {
+                    repo.delete_ref(pin, was).await.map_err(failed)?;
+                }
+                return Err(failed(error));
+            }
+            Ok(BranchChange::Moved { from: was.clone(), pin })
+        }
+    }
+}
+
+/// The one thing that creation writes into the repository's config.
+pub(super) async fn set_upstream(repo: &Repository, branch: &BranchName, remote: &str) -> Result<(), GitError> {
+    let upstream = format!("--set-upstream-to={}", tracking_ref(remote, branch));
+    repo.command("branch").args(["--quiet", &upstream, "--end-of-options", branch.as_str()]).run().await?;
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Is the path free for a new worktree?
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Repository;
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    #[error("{} is a file", .0.display())]
+    File(PathBuf),
+    #[error("{} is a symbolic link", .0.display())]
+    Link(PathBuf),
+    #[error("{} holds a full clone of a repository", .0.display())]
+    Clone(PathBuf),
+    #[error("{} is a submodule of another repository", .0.display())]
+    Submodule(PathBuf),
+    #[error("{} is a worktree of another repository", .0.display())]
+    ForeignWorktree(PathBuf),
+    #[error("{} is already a worktree of this repository", .0.display())]
+    Worktree(PathBuf),
+    #[error("{} holds files", .0.display())]
+    Files(PathBuf),
+    #[error("{} cannot be looked at: {why}", path.display())]
+    Unknown { path: PathBuf, why: String },
+}
+
+/// A path that nothing stands in the way of, once [`Free::clear`] was called.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Free {
+    Nothing,
+    EmptyDirectory(PathBuf),
+    /// A worktree of ours whose entry git no longer has: moved aside, never deleted.
+    Orphaned(PathBuf),
+}
+
+impl Free {
+    /// Makes the path free; gives where an orphan was moved to.
+    pub(super) fn clear(self) -> Result<Option<PathBuf>, super::AddError> {
+        match self {
+            Free::Nothing => Ok(None),
+            Free::EmptyDirectory(path) => {
+                fs::remove_dir(&path).map_err(super::AddError::io(format!("{} cannot be replaced", path.display())))?;
+                Ok(None)
+            }
+            Free::Orphaned(path) => {
+                let failed = || super::AddError::io(format!("{} cannot be moved aside", path.display()));
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let aside = path.with_file_name(".orphaned");
+                fs::create_dir_all(&aside).map_err(failed())?;
+                let free =
+                    (1..).map(|n| aside.join(format!("{name}.{n}"))).find(|aside| aside.symlink_metadata().is_err());
+                let aside = free.unwrap_or(aside);
+                fs::rename(&path, &aside).map_err(failed())?;
+                Ok(Some(aside))
+            }
+        }
+    }
+}
+
+pub(super) fn check(repo: &Repository, path: &Path) -> Result<Free, TargetError> {
+    let here = || path.to_owned();
+    let unknown = |error: &io::Error| TargetError::Unknown { path: path.to_owned(), why: error.to_string() };
+    let meta = match path.symlink_metadata() {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Free::Nothing),
+        // A file where a folder above should be: creating the folders will say so.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Free::Nothing),
+        Err(error) => return Err(unknown(&error)),
+    };
+    if meta.is_symlink() {
+        return Err(TargetError::Link(here()));
+    }
+    if !meta.is_dir() {
+        return Err(TargetError::File(here()));
+    }
+    let dot_git = path.join(".git");
+    match dot_git.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => Err(TargetError::Clone(here())),
+        Ok(_) => {
+            let text = fs::read_to_string(&dot_git).map_err(|error| unknown(&error))?;
+            let Some(git_dir) = text.trim_end().strip_prefix("gitdir: ").map(|dir| path.join(dir)) else {
+                return Err(TargetError::Files(here()));
+            };
+            let ours = git_dir.parent() == Some(&repo.common_dir.join("worktrees"));
+            match (ours, git_dir.exists()) {
+                (true, true) => Err(TargetError::Worktree(here())),
+                (true, false) => Ok(Free::Orphaned(here())),
+                (false, _) if git_dir.components().any(|part| part.as_os_str() == "modules") => {
+                    Err(TargetError::Submodule(here()))
+                }
+                (false, _) => Err(TargetError::ForeignWorktree(here())),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut entries = fs::read_dir(path).map_err(|error| unknown(&error))?;
+            match entries.next() {
+                None => Ok(Free::EmptyDirectory(here())),
+                // `HEAD`, `objects`, `refs`: a bare repository.
+                Some(_) if path.join("HEAD").is_file() && path.join("objects").is_dir() => {
+                    Err(TargetError::Clone(here()))
+                }
+                Some(_) => Err(TargetError::Files(here())),
+            }
+        }
+        Err(error) => Err(unknown(&error)),
+    }
+}

@@ -1,0 +1,136 @@
+//! Git's exit code is not proof: look at what was made.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{AddError, Created};
+use crate::parse;
+use crate::{GitError, Place, Repository};
+
+/// What is wrong with a worktree that was just made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// `.git`, `gitdir` or `commondir` does not point where it must.
+    Link {
+        file: PathBuf,
+        says: String,
+    },
+    Unreadable {
+        file: PathBuf,
+        why: String,
+    },
+    Head {
+        says: String,
+    },
+    /// Files differ from the commit.
+    Changed {
+        files: usize,
+    },
+    Untracked {
+        files: usize,
+    },
+    LockFile(PathBuf),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Flaw::Link { file, says } => write!(f, "{} says `{says}`", file.display()),
+            Flaw::Unreadable { file, why } => write!(f, "{} cannot be read ({why})", file.display()),
+            Flaw::Head { says } => write!(f, "it is on {says}"),
+            Flaw::Changed { files } => write!(f, "{files} files differ from the commit"),
+            Flaw::Untracked { files } => write!(f, "it holds {files} files that the commit does not have"),
+            Flaw::LockFile(path) => write!(f, "git left {} behind", path.display()),
+        }
+    }
+}
+
+/// Checks links, HEAD, index, files and lock files; gives warnings.
+pub(super) async fn verify(repo: &Repository, created: &Created) -> Result<Vec<String>, AddError> {
+    let flawed = AddError::Flawed;
+    links(repo, created).map_err(flawed)?;
+    no_lock_file(&created.admin_dir).map_err(flawed)?;
+    // Not pinned on purpose: a person's git must find its way by the links alone.
+    let status = repo.git().command(Place::Dir(&created.path), "status");
+    let status = status.args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]).long().run().await?;
+    let status = parse::status(&status.stdout)?;
+    let on = status.branch.as_deref() == Some(created.branch.as_str()) && status.head.as_ref() == Some(&created.head);
+    if !on {
+        let branch = status.branch.unwrap_or_else(|| "no branch".to_owned());
+        let head = status.head.map_or_else(|| "no commit".to_owned(), |sha| sha.to_string());
+        return Err(AddError::Flawed(Flaw::Head { says: format!("{branch} at {head}") }));
+    }
+    if status.counts.untracked > 0 {
+        return Err(AddError::Flawed(Flaw::Untracked { files: status.counts.untracked }));
+    }
+    if !status.is_changed() {
+        return Ok(Vec::new());
+    }
+    let counts = &status.counts;
+    let files = counts.staged + counts.unstaged + counts.conflicts;
+    if counts.staged + counts.conflicts > 0 || !changed_by_attributes(repo, &created.path).await? {
+        return Err(AddError::Flawed(Flaw::Changed { files }));
+    }
+    Ok(vec![format!(
+        "git shows {files} files as changed right after the checkout: the repository's own line-ending or filter rules do not fit its files"
+    )])
+}
+
+fn links(repo: &Repository, created: &Created) -> Result<(), Flaw> {
+    let read = |file: &Path| {
+        let text = fs::read_to_string(file);
+        text.map_err(|error| Flaw::Unreadable { file: file.to_owned(), why: error.to_string() })
+    };
+    let expect = |file: PathBuf, right: &dyn Fn(&str) -> bool| {
+        let text = read(&file)?;
+        let text = text.trim_end_matches('\n');
+        if right(text) { Ok(()) } else { Err(Flaw::Link { file, says: text.to_owned() }) }
+    };
+    let same =
+        |left: &Path, right: &Path| matches!((left.canonicalize(), right.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    let dot_git = created.path.join(".git");
+    let admin = &created.admin_dir;
+    expect(dot_git.clone(), &|text| {
+        text.strip_prefix("gitdir: ").is_some_and(|dir| same(&created.path.join(dir), admin))
+    })?;
+    expect(admin.join("gitdir"), &|text| same(&admin.join(text), &dot_git))?;
+    expect(admin.join("commondir"), &|text| !text.is_empty() && same(&admin.join(text), &repo.common_dir))
+}
+
+fn no_lock_file(admin_dir: &Path) -> Result<(), Flaw> {
+    let unreadable = |error: std::io::Error| Flaw::Unreadable { file: admin_dir.to_owned(), why: error.to_string() };
+    for entry in fs::read_dir(admin_dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "lock") {
+            return Err(Flaw::LockFile(path));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every changed file is one whose bytes git rewrites by rule (line endings, encodings,
+/// filters). Such a repository looks dirty after any checkout, also after git's own.
+async fn changed_by_attributes(repo: &Repository, work_tree: &Path) -> Result<bool, GitError> {
+    let git = repo.git();
+    let deleted = git.command(Place::Dir(work_tree), "ls-files").args(["-z", "--deleted"]).run().await?;
+    if !deleted.stdout.is_empty() {
+        return Ok(false);
+    }
+    let modified = git.command(Place::Dir(work_tree), "ls-files").args(["-z", "--modified"]).run().await?.stdout;
+    let converted =
+        git.command(Place::Dir(work_tree), "config").args(["--get", "core.autocrlf"]).run_for(&[0, 1]).await?;
+    if matches!(converted.stdout.trim_ascii_end(), b"true" | b"input") {
+        return Ok(true);
+    }
+    let attributes = ["text", "eol", "crlf", "ident", "filter", "working-tree-encoding"];
+    let check = git.command(Place::Dir(work_tree), "check-attr").args(["-z", "--stdin"]).args(attributes);
+    let answer = check.stdin(modified).run().await?.stdout;
+    // `path NUL attribute NUL value NUL`, one for each attribute of each path.
+    let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
+    let rows: Vec<&[&[u8]]> = fields.chunks_exact(3).collect();
+    Ok(!rows.is_empty()
+        && rows
+            .chunks(attributes.len())
+            .all(|file| file.iter().any(|row| !matches!(row[2], b"unspecified" | b"unset"))))
+}

@@ -1,0 +1,180 @@
+use std::fs;
+
+use grove_git::base::{Base, BaseError, BaseWish, FetchPolicy, choose_remote};
+use grove_testkit::TestRepo;
+
+use crate::{World, branch, own, with_every_git};
+
+async fn base(world: &World, wish: BaseWish<'_>, policy: FetchPolicy) -> Result<Base, BaseError> {
+    let remotes = world.repo.remotes().await?;
+    let remote = choose_remote(None, &remotes)?;
+    world.repo.base(&wish, remote.as_deref(), policy, None).await.map(|(base, _)| base)
+}
+
+fn explicit(name: &str) -> BaseWish<'_> {
+    BaseWish { explicit: Some(name), ..BaseWish::default() }
+}
+
+#[tokio::test]
+async fn what_was_said_beats_the_setting_beats_the_record_beats_the_remote() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        for name in ["said", "set", "recorded"] {
+            test.push_commit(&format!("refs/heads/{name}"), "origin/main", name);
+        }
+        let mut wish = BaseWish { explicit: Some("said"), setting: Some("set"), recorded: Some("recorded") };
+        assert_eq!(base(world, wish, FetchPolicy::Always).await.unwrap().name, "origin/said");
+        wish.explicit = None;
+        assert_eq!(base(world, wish, FetchPolicy::Always).await.unwrap().name, "origin/set");
+        wish.setting = None;
+        assert_eq!(base(world, wish, FetchPolicy::Always).await.unwrap().name, "origin/recorded");
+        wish.recorded = None;
+        assert_eq!(base(world, wish, FetchPolicy::Always).await.unwrap().name, "origin/main");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_base_is_fetched_first() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let new = world.test.push_commit("refs/heads/main", "origin/main", "later");
+        let found = base(world, BaseWish::default(), FetchPolicy::Always).await.unwrap();
+        assert_eq!(found.sha.as_str(), new);
+        assert_eq!(found.not_fetched, None);
+        assert_eq!(world.test.sha("main"), world.test.sha("HEAD"), "the local branch did not move");
+        assert_ne!(world.test.sha("main"), new);
+        assert!(!world.test.path().join(".git/FETCH_HEAD").exists());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn auto_fetches_once_a_minute_and_never_does_not() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let first = base(world, BaseWish::default(), FetchPolicy::Auto).await.unwrap();
+        let new = world.test.push_commit("refs/heads/main", "origin/main", "later");
+        for policy in [FetchPolicy::Auto, FetchPolicy::Never] {
+            assert_eq!(base(world, BaseWish::default(), policy).await.unwrap().sha, first.sha);
+        }
+        // A minute later, by the stamp's own clock.
+        let stamps = fs::read_dir(world.repo.common_dir.join("grove/fetched")).unwrap();
+        for stamp in stamps {
+            let file = fs::File::open(stamp.unwrap().path()).unwrap();
+            file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(61)).unwrap();
+        }
+        assert_eq!(base(world, BaseWish::default(), FetchPolicy::Auto).await.unwrap().sha.as_str(), new);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unreachable_remote_is_a_warning_while_the_base_is_known_and_an_error_otherwise() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        fs::rename(world.test.origin(), world.test.dir().join("gone.git")).unwrap();
+        let found = base(world, BaseWish::default(), FetchPolicy::Always).await.unwrap();
+        assert!(found.not_fetched.is_some_and(|line| line.contains("does not appear to be a git repository")));
+        assert!(found.committed.is_some(), "its age can be told");
+        let error = base(world, explicit("develop"), FetchPolicy::Always).await.unwrap_err();
+        assert!(matches!(error, BaseError::Unreachable { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_remote_without_head_and_nothing_configured_is_an_error() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        world.test.git(&["remote", "set-head", "origin", "--delete"]);
+        let error = base(world, BaseWish::default(), FetchPolicy::Always).await.unwrap_err();
+        assert!(matches!(&error, BaseError::NoBase { remote } if remote == "origin"), "{error}");
+        assert_eq!(world.repo.default_branch(Some("origin")).await.unwrap(), None);
+        let name = branch("issue-1");
+        world.refuses(own(&name, Some("origin"))).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_only_remote_is_used_whatever_its_name() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        world.test.git(&["remote", "rename", "origin", "upstream"]);
+        let found = base(world, BaseWish::default(), FetchPolicy::Always).await.unwrap();
+        assert_eq!(found.name, "upstream/main");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_remote_the_current_branch_is_the_base() {
+    with_every_git(TestRepo::with_git, async |world| {
+        world.test.git(&["checkout", "-q", "-b", "trunk"]);
+        let tip = world.test.commit("on trunk");
+        let found = base(world, BaseWish::default(), FetchPolicy::Auto).await.unwrap();
+        assert_eq!((found.name.as_str(), found.sha.as_str()), ("trunk", tip.as_str()));
+        world.test.git(&["checkout", "-q", "--detach"]);
+        assert!(matches!(base(world, BaseWish::default(), FetchPolicy::Auto).await, Err(BaseError::Detached)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_repository_without_commits_says_so() {
+    for git in grove_testkit::gits() {
+        let test = TestRepo::with_git(&git);
+        let empty = test.dir().join("empty");
+        test.git_in(&test.dir(), &["init", "-q", "empty"]);
+        let git = grove_git::Git::with_program(test.hermetic_git());
+        let repo = grove_git::Repository::discover(&git, &empty).await.unwrap();
+        let error = repo.base(&BaseWish::default(), None, FetchPolicy::Auto, None).await.unwrap_err();
+        assert!(matches!(&error, BaseError::Unborn(name) if name == "main"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_bare_clone_starts_from_its_own_head() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        test.git_in(&test.dir(), &["clone", "-q", "--bare", "origin.git", "bare.git"]);
+        let bare = grove_git::Repository::discover(&world.git, &test.dir().join("bare.git")).await.unwrap();
+        let new = test.push_commit("refs/heads/main", "origin/main", "later");
+        let (found, _) = bare.base(&BaseWish::default(), Some("origin"), FetchPolicy::Always, None).await.unwrap();
+        assert_eq!(found.sha.as_str(), new);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn words_of_a_person_may_be_anything_that_names_a_commit() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        let old = test.sha("main");
+        test.git(&["tag", "-a", "v1", "-m", "one"]);
+        test.git(&["branch", "local-only"]);
+        let new = test.commit("unpushed");
+        for (words, sha) in [
+            ("v1", &old),
+            ("local-only", &old),
+            (old.as_str(), &old),
+            (&old[..12], &old),
+            ("HEAD", &new),
+            ("HEAD~1", &old),
+            ("origin/main", &old),
+            ("refs/heads/main", &new),
+            ("refs/tags/v1", &old),
+            // The newer of the two: here is ahead of the remote.
+            ("main", &new),
+        ] {
+            let found = base(world, explicit(words), FetchPolicy::Always).await.unwrap();
+            assert_eq!(found.sha.as_str(), sha, "{words}");
+            assert_eq!(found.not_fetched, None, "{words}");
+        }
+        let newest = test.push_commit("refs/heads/main", "origin/main", "elsewhere");
+        let error = base(world, explicit("main"), FetchPolicy::Always).await.unwrap_err();
+        assert!(matches!(error, BaseError::Diverged { .. }), "{error}");
+        assert_eq!(base(world, explicit("origin/main"), FetchPolicy::Always).await.unwrap().sha.as_str(), newest);
+        for nonsense in ["nothing-like-that", "--upload-pack=touch /tmp/x", "-x", "main..x", ""] {
+            let error = base(world, explicit(nonsense), FetchPolicy::Always).await.unwrap_err();
+            assert!(matches!(error, BaseError::Unknown(_)), "{nonsense}: {error}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,245 @@
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{fs, process};
+
+use grove_git::{Git, GitError, Place};
+use grove_model::BranchName;
+use grove_testkit::{TestRepo, gits};
+use proptest::prelude::*;
+
+use crate::with_every_git;
+
+/// A program that stands in for git and does what `script` says.
+fn program(dir: &std::path::Path, script: &str) -> PathBuf {
+    let path = dir.join("fake-git");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn is_alive(pid: &str) -> bool {
+    // A zombie has ended; only its parent has not looked yet.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+#[tokio::test]
+async fn a_call_past_its_time_ends_with_everything_it_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let script = format!(
+        "trap '' TERM\nsleep 600 & echo $! >> {0}\nsetsid sh -c 'trap \"\" TERM; echo $$ >> {0}; sleep 600' &\necho $$ >> {0}\n\
+         while [ $(wc -l < {0}) -lt 3 ]; do :; done; touch {1}; sleep 600",
+        pids.display(),
+        dir.path().join("ready").display()
+    );
+    let git = Git::with_program(program(dir.path(), &script));
+    let began = Instant::now();
+    let error = git.command(Place::Dir(dir.path()), "status").limit(Duration::from_secs(1)).run().await.unwrap_err();
+    assert!(matches!(error, GitError::TimedOut { .. }), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(dir.path().join("ready").exists(), "all three had started");
+    let pids = fs::read_to_string(pids).unwrap();
+    assert_eq!(pids.lines().count(), 3);
+    for pid in pids.lines() {
+        assert!(!is_alive(pid), "{pid} of {} is still there", process::id());
+    }
+}
+
+#[tokio::test]
+async fn a_helper_that_keeps_the_pipes_open_does_not_hold_us() {
+    let dir = tempfile::tempdir().unwrap();
+    let git = Git::with_program(program(dir.path(), "echo answer; setsid sleep 30 & echo $! > pid; exit 0"));
+    let began = Instant::now();
+    let text = git.command(Place::Dir(dir.path()), "status").text().await.unwrap();
+    assert_eq!(text, "answer");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    let pid = fs::read_to_string(dir.path().join("pid")).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn never_more_than_two_per_core_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    // Each says when it began and ended; the reader counts who was there together.
+    let script = "echo begin >> log; sleep 0.05; echo end >> log";
+    let git = Git::with_program(program(dir.path(), script));
+    let calls = (0..40).map(|_| {
+        let (git, dir) = (git.clone(), dir.path().to_owned());
+        tokio::spawn(async move { git.command(Place::Dir(&dir), "status").run().await.map(drop) })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.unwrap().unwrap();
+    }
+    let (mut now, mut most) = (0usize, 0usize);
+    for line in fs::read_to_string(dir.path().join("log")).unwrap().lines() {
+        now = if line == "begin" { now + 1 } else { now - 1 };
+        most = most.max(now);
+    }
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert!(most > 1 && most <= 2 * cores, "{most} at once on {cores} cores");
+}
+
+#[tokio::test]
+async fn a_missing_git_says_how_to_get_it() {
+    let git = Git::with_program("/nonexistent/git");
+    let error = git.command(Place::Dir("/".as_ref()), "status").run().await.unwrap_err();
+    assert!(matches!(error, GitError::NotInstalled), "{error}");
+    assert!(error.to_string().contains("install"));
+    // A missing directory is another matter, though the system's error is the same.
+    let git = Git::with_program(&gits()[0]);
+    let error = git.command(Place::Dir("/nonexistent".as_ref()), "status").run().await.unwrap_err();
+    assert!(matches!(error, GitError::Spawn(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_failure_carries_gits_line_and_no_credentials() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let url = "https://me:s3cret@127.0.0.1:1/x.git";
+        let ask = world.repo.command("ls-remote").args(["--end-of-options", url]).network();
+        let error = ask.run().await.unwrap_err();
+        let GitError::Failed { line, stderr, .. } = &error else { panic!("{error}") };
+        assert!(line.contains("unable to access"), "{line}");
+        assert!(!format!("{error} {line} {stderr}").contains("s3cret"), "{stderr}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_callers_environment_does_not_reach_git() {
+    // The product inherits its environment, so the poison is set for a program of its own: this
+    // test binary, run again with only the test below.
+    let exe = std::env::current_exe().unwrap();
+    let test = TestRepo::new();
+    let status = process::Command::new(exe)
+        .args(["--exact", "command::in_a_poisoned_environment", "--include-ignored"])
+        .env("GROVE_TEST_POISONED", test.path())
+        .env("GIT_DIR", "/nonexistent")
+        .env("GIT_WORK_TREE", "/nonexistent")
+        .env("GIT_INDEX_FILE", "/nonexistent/index")
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "core.bare")
+        .env("GIT_CONFIG_VALUE_0", "true")
+        .env("GIT_TRACE", "1")
+        .env("LANG", "de_DE.UTF-8")
+        .env("LC_ALL", "de_DE.UTF-8")
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[tokio::test]
+async fn in_a_poisoned_environment() {
+    let Some(path) = std::env::var_os("GROVE_TEST_POISONED") else { return };
+    let git = Git::with_program(&gits()[0]);
+    let output = git.command(Place::Dir(path.as_ref()), "status").arg("--porcelain").run().await.unwrap();
+    assert_eq!((output.stdout, output.stderr), (Vec::new(), String::new()));
+}
+
+#[tokio::test]
+async fn hooks_and_monitors_of_the_repository_do_not_run() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let marker = world.test.dir().join("ran");
+        for hook in ["post-checkout", "reference-transaction", "post-index-change"] {
+            let path = world.test.path().join(".git/hooks").join(hook);
+            fs::write(&path, format!("#!/bin/sh\necho {hook} >> {}\n", marker.display())).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let monitor = program(&world.test.dir(), &format!("echo fsmonitor >> {}", marker.display()));
+        world.test.git(&["config", "core.fsmonitor", monitor.to_str().unwrap()]);
+        let _ = fs::remove_file(&marker);
+        let name = crate::branch("issue-1");
+        world.try_add(&world.worktree_path("issue-1"), &crate::own(&name, None)).await.unwrap();
+        assert!(!marker.exists(), "ran: {}", fs::read_to_string(&marker).unwrap_or_default());
+    })
+    .await;
+}
+
+#[test]
+fn our_rules_for_branch_names_are_gits() {
+    // One git answers for all names: `--branch` takes one name a call, so a few hundred suffice.
+    let git = &gits()[0];
+    let dir = tempfile::tempdir().unwrap();
+    let accepts = |name: &str| {
+        let mut command = process::Command::new(git);
+        command.env_clear().current_dir(dir.path()).args(["check-ref-format", "--branch", name]);
+        command.output().unwrap().status.success()
+    };
+    let pieces = proptest::collection::vec(
+        prop_oneof![
+            Just("a"),
+            Just("/"),
+            Just("."),
+            Just(".."),
+            Just("-"),
+            Just("@"),
+            Just("{"),
+            Just(".lock"),
+            Just("~"),
+            Just(" "),
+            Just("\\"),
+            Just("["),
+            Just("HEAD"),
+            Just("ö"),
+            Just("\u{1}"),
+            Just("\u{7f}"),
+            Just("*"),
+            Just("$(id)"),
+        ],
+        1..6,
+    );
+    let config = ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    runner
+        .run(&pieces, |pieces| {
+            let name = pieces.concat();
+            // The one name that git takes and we do not: it means HEAD.
+            prop_assume!(name != "@");
+            prop_assert_eq!(BranchName::parse(&name).is_ok(), accepts(&name), "{:?}", name);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[tokio::test]
+async fn the_version_is_read() {
+    for git in gits() {
+        let (major, minor) = Git::with_program(git).version().await.unwrap();
+        assert!((major, minor) >= (2, 39), "{major}.{minor}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_does_not_leave_git_running() {
+    let dir = tempfile::tempdir().unwrap();
+    let git = Git::with_program(program(dir.path(), "echo $$ > pid; mv pid started; exec sleep 600"));
+    let started = dir.path().join("started");
+    let command = git.command(Place::Dir(dir.path()), "status");
+    let wait = async {
+        while !started.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = command.run() => panic!("it sleeps"),
+        () = wait => {}
+    }
+    let pid = fs::read_to_string(&started).unwrap();
+    let gone = async {
+        while is_alive(pid.trim()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("it was asked to end");
+}
+
+#[tokio::test]
+async fn a_world_opens() {
+    with_every_git(TestRepo::with_git, async |world| {
+        assert_eq!(world.repo.root, world.test.path());
+        assert!(!world.repo.bare && world.git.version().await.is_ok());
+    })
+    .await;
+}

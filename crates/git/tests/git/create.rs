@@ -1,0 +1,486 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use grove_git::base::FetchPolicy;
+use grove_git::worktree::{self, AddError, Flaw, Prepared, Source, TargetError, Wanted};
+use grove_git::{Git, Repository};
+use grove_model::{CommitSha, Nonce};
+use grove_testkit::TestRepo;
+
+use crate::{World, branch, own, with_every_git};
+
+fn sha(text: &str) -> CommitSha {
+    text.parse().unwrap()
+}
+
+#[tokio::test]
+async fn an_issue_gets_a_branch_from_the_base_without_upstream() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let tip = world.test.push_commit("refs/heads/main", "origin/main", "later");
+        let name = branch("issue-42");
+        let made = world.add(own(&name, Some("origin"))).await.unwrap();
+        assert_eq!(made.head.as_str(), tip);
+        assert!(made.path.join("later").is_file());
+        let upstream = world.test.command(&made.path, &["rev-parse", "--abbrev-ref", "@{u}"]).output().unwrap();
+        assert!(!upstream.status.success(), "no upstream");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_result_is_what_git_itself_would_have_made() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        test.write("deep/er/file", "x\n");
+        std::os::unix::fs::symlink("../README.md", test.path().join("src/link")).unwrap();
+        test.write("run.sh", "#!/bin/sh\n");
+        fs::set_permissions(test.path().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        test.commit("more");
+        let name = branch("ours");
+        let ours = world.add(own(&name, None)).await.unwrap();
+        let theirs = test.dir().join("theirs");
+        test.git(&["worktree", "add", "-q", theirs.to_str().unwrap()]);
+        let picture = |dir: &std::path::Path| {
+            let files = test.git_in(dir, &["ls-files", "--stage", "--debug"]);
+            // Times, inodes and devices differ; modes, sizes, ids and flags must not.
+            let stable: Vec<&str> =
+                files.lines().filter(|l| !l.contains("time:") && !l.contains("dev:") && !l.contains("uid:")).collect();
+            stable.join("\n")
+        };
+        assert_eq!(picture(&ours.path), picture(&theirs));
+        let entry = |dir: &std::path::Path| {
+            let admin = test.git_in(dir, &["rev-parse", "--absolute-git-dir"]);
+            let mut names: Vec<String> =
+                fs::read_dir(admin).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            names.retain(|name| name != "refs");
+            names.sort();
+            names
+        };
+        assert_eq!(entry(&ours.path), entry(&theirs));
+        assert_eq!(test.git_in(&ours.path, &["ls-files", "-s"]), test.git(&["ls-files", "-s"]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_existing_branch_is_used_as_it_is_and_never_moved() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        test.git(&["checkout", "-q", "-b", "issue-1"]);
+        let tip = test.commit("work");
+        test.git(&["checkout", "-q", "main"]);
+        test.commit("main goes on");
+        let name = branch("issue-1");
+        let made = world.add(own(&name, None)).await.unwrap();
+        assert_eq!(made.head.as_str(), tip);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_existing_branch_with_a_start_is_an_error() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        world.test.git(&["branch", "here"]);
+        world.test.push_commit("refs/heads/there", "origin/main", "there");
+        for name in ["here", "there"] {
+            let name = branch(name);
+            let mut wanted = own(&name, Some("origin"));
+            wanted.base.explicit = Some("main");
+            assert!(matches!(world.refuses(wanted).await, AddError::BranchExists(_)));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_branch_that_only_the_remote_has_starts_at_the_remotes_commit() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        // Also right after another creation, when the base counts as fresh.
+        let first = branch("first");
+        let wanted = Wanted { fetch: FetchPolicy::Auto, ..own(&first, Some("origin")) };
+        world.add(wanted).await.unwrap();
+        let tip = world.test.push_commit("refs/heads/feature/x", "origin/main", "theirs");
+        let name = branch("feature/x");
+        let made = world.add(Wanted { fetch: FetchPolicy::Auto, ..own(&name, Some("origin")) }).await.unwrap();
+        assert_eq!(made.head.as_str(), tip);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pull_request_of_this_repository_is_on_its_own_branch_with_upstream() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let tip = world.test.push_commit("refs/heads/feature/auth", "origin/main", "auth");
+        let name = branch("feature/auth");
+        let wanted = Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) };
+        let made = world.add(wanted).await.unwrap();
+        assert_eq!(made.head.as_str(), tip);
+        let upstream = world.test.git_in(&made.path, &["rev-parse", "--abbrev-ref", "@{u}"]);
+        assert_eq!(upstream, "origin/feature/auth");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pull_requests_branch_goes_forward_but_keeps_what_is_only_here() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        test.push_commit("refs/heads/behind", "origin/main", "one");
+        test.git(&["fetch", "-q"]);
+        test.git(&["branch", "-q", "--no-track", "behind", "origin/behind"]);
+        let newer = test.push_commit("refs/heads/behind", "origin/behind", "two");
+        let name = branch("behind");
+        let made = world.add(Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) }).await.unwrap();
+        assert_eq!(made.head.as_str(), newer);
+
+        test.push_commit("refs/heads/apart", "origin/main", "three");
+        test.git(&["checkout", "-q", "-b", "apart"]);
+        let ours = test.commit("only here");
+        test.git(&["checkout", "-q", "main"]);
+        let name = branch("apart");
+        let made = world.add(Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) }).await.unwrap();
+        assert_eq!(made.head.as_str(), ours);
+        assert!(made.warnings.iter().any(|w| w.contains("used as it is")), "{:?}", made.warnings);
+    })
+    .await;
+}
+
+fn pull<'a>(name: &'a grove_model::BranchName, number: u64, pinned: Option<&str>) -> Wanted<'a> {
+    Wanted { source: Source::PullRequestHead { number, pinned: pinned.map(sha) }, ..own(name, Some("origin")) }
+}
+
+#[tokio::test]
+async fn a_forks_pull_request_is_at_exactly_its_commit() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        let first = test.push_commit("refs/pull/7/head", "origin/main", "one");
+        let second = test.push_commit("refs/pull/7/head", &first, "two");
+        let name = branch("pr-7-review");
+        let made = world.add(pull(&name, 7, Some(&first))).await.unwrap();
+        assert_eq!(made.head.as_str(), first, "the commit that was named");
+        let name = branch("pr-7-later");
+        let made = world.add(pull(&name, 7, None)).await.unwrap();
+        assert_eq!(made.head.as_str(), second, "the newest");
+        // GitLab's name for the same.
+        let gitlab = test.push_commit("refs/merge-requests/8/head", "origin/main", "three");
+        let name = branch("pr-8-review");
+        assert_eq!(world.add(pull(&name, 8, None)).await.unwrap().head.as_str(), gitlab);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_older_review_branch_is_pinned_before_it_is_replaced() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        test.git(&["checkout", "-q", "-b", "pr-7-review"]);
+        let own_work = test.commit("notes of the reviewer");
+        test.git(&["checkout", "-q", "main"]);
+        let head = test.push_commit("refs/pull/7/head", "origin/main", "one");
+        let name = branch("pr-7-review");
+        let made = world.add(pull(&name, 7, Some(&head))).await.unwrap();
+        assert_eq!(made.head.as_str(), head);
+        let pins = test.git(&["for-each-ref", "--format=%(objectname)", "refs/grove/trash"]);
+        assert_eq!(pins, own_work);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_failed_fetch_of_a_pull_request_is_an_error_and_makes_no_other_branch() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let name = branch("pr-9-review");
+        assert!(matches!(world.refuses(pull(&name, 9, None)).await, AddError::NoSuchPullRequest { number: 9, .. }));
+        world.test.push_commit("refs/pull/9/head", "origin/main", "one");
+        let lost = "1".repeat(40);
+        assert!(matches!(world.refuses(pull(&name, 9, Some(&lost))).await, AddError::NoSuchCommit { .. }));
+        let gone = branch("gone");
+        let same = || Wanted { source: Source::PullRequestBranch, ..own(&gone, Some("origin")) };
+        assert!(matches!(world.refuses(same()).await, AddError::NoSuchBranch { .. }));
+        fs::rename(world.test.origin(), world.test.dir().join("away.git")).unwrap();
+        assert!(matches!(world.refuses(pull(&name, 9, None)).await, AddError::FetchFailed { .. }));
+        assert!(matches!(world.refuses(same()).await, AddError::FetchFailed { .. }));
+        let alone = Wanted { source: Source::PullRequestBranch, ..own(&gone, None) };
+        assert!(matches!(world.refuses(alone).await, AddError::NoRemote));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_branch_that_is_checked_out_elsewhere_is_left_there() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let name = branch("main");
+        let error = world.refuses(own(&name, None)).await;
+        assert!(matches!(&error, AddError::BranchHeld { at, .. } if at == world.test.path()), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn names_that_are_file_and_folder_at_once_are_refused_with_the_other_name() {
+    with_every_git(TestRepo::with_git, async |world| {
+        world.test.git(&["branch", "D/x"]);
+        world.test.git(&["branch", "a"]);
+        for (name, other) in [("D", "D/x"), ("a/b", "a"), ("a/b/c", "a")] {
+            let wanted = branch(name);
+            let error = world.refuses(own(&wanted, None)).await;
+            assert!(matches!(&error, AddError::BranchInTheWay { other: found, .. } if found == other), "{error}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_stands_at_the_path_is_refused_with_the_reason_and_left() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        let parent = world.worktree_path("");
+        fs::create_dir_all(&parent).unwrap();
+        fs::write(parent.join("file"), "mine").unwrap();
+        fs::create_dir(parent.join("files")).unwrap();
+        fs::write(parent.join("files/a"), "mine").unwrap();
+        std::os::unix::fs::symlink(test.path(), parent.join("link")).unwrap();
+        test.git_in(&test.dir(), &["clone", "-q", "repo", parent.join("clone").to_str().unwrap()]);
+        test.git_in(&test.dir(), &["clone", "-q", "--bare", "repo", parent.join("bare").to_str().unwrap()]);
+        test.git_in(&test.dir(), &["clone", "-q", "repo", "other"]);
+        let foreign = parent.join("foreign");
+        test.git_in(&test.dir().join("other"), &["worktree", "add", "-q", foreign.to_str().unwrap()]);
+        test.git(&["worktree", "add", "-q", "-b", "elsewhere", parent.join("taken").to_str().unwrap()]);
+        let host = test.dir().join("host");
+        test.git_in(&test.dir(), &["clone", "-q", "repo", "host"]);
+        test.git_in(&host, &["submodule", "--quiet", "add", test.path().to_str().unwrap(), "sub"]);
+        fs::rename(host.join("sub"), parent.join("sub")).unwrap();
+        fs::write(parent.join("sub/.git"), format!("gitdir: {}/.git/modules/sub\n", host.display())).unwrap();
+
+        type Is = fn(&TargetError) -> bool;
+        let cases: [(&str, Is); 8] = [
+            ("file", |e| matches!(e, TargetError::File(_))),
+            ("files", |e| matches!(e, TargetError::Files(_))),
+            ("link", |e| matches!(e, TargetError::Link(_))),
+            ("clone", |e| matches!(e, TargetError::Clone(_))),
+            ("bare", |e| matches!(e, TargetError::Clone(_))),
+            ("foreign", |e| matches!(e, TargetError::ForeignWorktree(_))),
+            ("taken", |e| matches!(e, TargetError::Worktree(_))),
+            ("sub", |e| matches!(e, TargetError::Submodule(_))),
+        ];
+        for (name, is) in cases {
+            let listing = |name: &str| {
+                let path = parent.join(name);
+                std::process::Command::new("find").arg(&path).arg("-ls").output().unwrap().stdout
+            };
+            let before = listing(name);
+            let wanted = branch(name);
+            let error = world.refuses(own(&wanted, None)).await;
+            assert!(matches!(&error, AddError::Target(target) if is(target)), "{name}: {error}");
+            assert_eq!(listing(name), before, "{name} was touched");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_empty_folder_is_replaced_and_an_orphan_of_ours_is_moved_aside() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let empty = branch("empty");
+        fs::create_dir_all(world.worktree_path("empty")).unwrap();
+        world.add(own(&empty, None)).await.unwrap();
+
+        let path = world.worktree_path("orphan");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join(".git"), format!("gitdir: {}/worktrees/orphan\n", world.repo.common_dir.display()))
+            .unwrap();
+        fs::write(path.join("notes"), "somebody wrote this").unwrap();
+        let name = branch("orphan");
+        let made = world.add(own(&name, None)).await.unwrap();
+        assert!(!made.path.join("notes").exists());
+        let kept = world.worktree_path(".orphaned/orphan.1/notes");
+        assert_eq!(fs::read_to_string(kept).unwrap(), "somebody wrote this");
+        assert!(made.warnings.iter().any(|w| w.contains(".orphaned")), "{:?}", made.warnings);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_undone_creation_leaves_nothing() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let (test, path) = (&world.test, world.worktree_path("issue-1"));
+        test.git(&["checkout", "-q", "-b", "pr-7-review"]);
+        let old = test.commit("notes");
+        test.git(&["checkout", "-q", "main"]);
+        let head = test.push_commit("refs/pull/7/head", "origin/main", "one");
+        let name = branch("issue-1");
+        let review = branch("pr-7-review");
+        for wanted in [own(&name, Some("origin")), pull(&review, 7, Some(&head))] {
+            let prepared = Prepared::find(&world.repo, &wanted).await.unwrap();
+            let before = (test.branches(), test.canonical());
+            let mut made = worktree::add(&world.repo, &path, prepared, Nonce::new()).await.unwrap();
+            assert!(test.git(&["worktree", "list", "--porcelain"]).contains("locked"), "locked until it is finished");
+            assert_eq!(made.undo(&world.repo).await, Vec::<String>::new());
+            assert_eq!(test.branches(), before.0);
+            before.1.assert_untouched();
+            assert!(!test.dir().join("worktrees").exists(), "not even the folders above");
+            assert_eq!(test.git(&["worktree", "list"]).lines().count(), 1);
+            assert_eq!(test.sha("pr-7-review"), old);
+        }
+    })
+    .await;
+}
+
+/// A git that fails, or lies, in one subcommand and is the real one otherwise.
+async fn with_bad_git(world: &World, subcommand: &str, instead: &str) -> Repository {
+    let script = world.test.dir().join(format!("bad-{subcommand}"));
+    let real = world.test.hermetic_git();
+    let text = format!(
+        "#!/bin/bash\nfor a in \"$@\"; do [ \"$a\" = {subcommand} ] && {{ real() {{ {real} \"$@\"; }}; {instead}; }}; done\nexec {real} \"$@\"\n",
+        real = real.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    Repository::discover(&Git::with_program(script), world.test.path()).await.unwrap()
+}
+
+#[tokio::test]
+async fn gits_exit_code_is_not_taken_for_proof() {
+    type Is = fn(&AddError) -> bool;
+    let cases: [(&str, Is); 6] = [
+        (
+            "echo 'error: unable to write file x: No space left on device' >&2; exit 128",
+            |e| matches!(e, AddError::Checkout { line } if line.contains("No space left")),
+        ),
+        ("real \"$@\"; rm README.md; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Changed { files: 1 }))),
+        ("real \"$@\"; echo x >> README.md; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Changed { files: 1 }))),
+        ("real \"$@\"; echo x > new; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Untracked { files: 1 }))),
+        ("real \"$@\"; touch $GIT_DIR/index.lock; exit 0", |e| matches!(e, AddError::Flawed(Flaw::LockFile(_)))),
+        ("real \"$@\"; : > $GIT_DIR/commondir; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Link { .. }))),
+    ];
+    for git in grove_testkit::gits() {
+        for (instead, is) in cases {
+            let mut world = World::open(TestRepo::with_git(&git)).await;
+            world.repo = with_bad_git(&world, "reset", instead).await;
+            let name = branch("issue-1");
+            let error = world.refuses(own(&name, None)).await;
+            assert!(is(&error), "{instead}: {error}");
+            assert!(!world.test.dir().join("worktrees").exists(), "{instead}");
+            assert!(!world.repo.common_dir.join("worktrees").exists(), "{instead}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_git_itself_shows_as_changed_is_a_warning() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        test.write("dos.txt", "one\r\ntwo\r\n");
+        test.commit("line endings as they come");
+        test.write(".gitattributes", "*.txt text=auto eol=lf\n");
+        test.git(&["add", ".gitattributes"]);
+        test.git(&["commit", "-qm", "rules that do not fit"]);
+        let name = branch("issue-1");
+        let path = world.worktree_path("issue-1");
+        let made = world.try_add(&path, &own(&name, None)).await.unwrap();
+        // Whether git calls this a change depends on its version; if it does, it is said.
+        let changed = !test.git_in(&path, &["status", "--porcelain"]).is_empty();
+        assert_eq!(changed, made.warnings.iter().any(|w| w.contains("line-ending")), "{:?}", made.warnings);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sparse_and_per_worktree_configured_repositories_take_plain_git() {
+    with_every_git(TestRepo::with_git, async |world| {
+        world.test.git(&["sparse-checkout", "set", "src"]);
+        let name = branch("issue-1");
+        let path = world.worktree_path("issue-1");
+        let before = world.test.canonical();
+        let made = world.try_add(&path, &own(&name, None)).await.unwrap();
+        before.assert_untouched();
+        world.assert_sound(&made);
+        assert!(made.path.join("src/main.c").exists());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn reftable_repositories_work_where_git_has_them() {
+    for git in grove_testkit::gits() {
+        let test = TestRepo::with_git(&git);
+        let init = test.command(&test.dir(), &["init", "-q", "--ref-format=reftable", "rt"]).output().unwrap();
+        if !init.status.success() {
+            continue;
+        }
+        let root = test.dir().join("rt");
+        test.git_in(&root, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        let git = Git::with_program(test.hermetic_git());
+        let repo = Repository::discover(&git, &root).await.unwrap();
+        let name = branch("issue-1");
+        let prepared = Prepared::find(&repo, &own(&name, None)).await.unwrap();
+        let mut made = worktree::add(&repo, &test.dir().join("wt"), prepared, Nonce::new()).await.unwrap();
+        assert_eq!(test.git_in(&made.path, &["symbolic-ref", "--short", "HEAD"]), "issue-1");
+        assert_eq!(made.undo(&repo).await, Vec::<String>::new());
+        assert_eq!(test.git_in(&root, &["worktree", "list"]).lines().count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn two_worktrees_of_one_folder_name_get_two_entries() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let (one, two) = (branch("one"), branch("two"));
+        let first = world.add_at(&world.test.dir().join("a/x"), own(&one, None)).await.unwrap();
+        let second = world.add_at(&world.test.dir().join("b/x"), own(&two, None)).await.unwrap();
+        assert_ne!(first.admin_dir, second.admin_dir);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dirty_canonical_checkout_stays_as_it_is() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        test.write("README.md", "changed\n");
+        test.write("staged", "staged\n");
+        test.git(&["add", "staged"]);
+        test.write("untracked", "x");
+        test.git(&["rm", "-q", "--cached", "src/main.c"]);
+        let name = branch("issue-1");
+        let made = world.add(own(&name, None)).await.unwrap();
+        assert_eq!(fs::read_to_string(made.path.join("README.md")).unwrap(), "# A project\n");
+        assert!(!made.path.join("untracked").exists());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bare_repository_gives_worktrees() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let bare = Repository::discover(&world.git, &world.test.origin()).await.unwrap();
+        let before = grove_testkit::Canonical::of(&world.test.origin());
+        let name = branch("issue-1");
+        let prepared = Prepared::find(&bare, &own(&name, None)).await.unwrap();
+        let path = world.test.dir().join("from-bare");
+        let made = worktree::add(&bare, &path, prepared, Nonce::new()).await.unwrap();
+        made.unlock().unwrap();
+        before.assert_untouched();
+        assert_eq!(world.test.git_in(&path, &["status", "--porcelain"]), "");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn submodules_are_initialised() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        test.git_in(&test.dir(), &["clone", "-q", "--bare", "repo", "lib.git"]);
+        test.git(&["submodule", "--quiet", "add", test.dir().join("lib.git").to_str().unwrap(), "lib"]);
+        test.commit("a submodule");
+        let name = branch("issue-1");
+        let mut wanted = own(&name, Some("origin"));
+        wanted.base.explicit = Some("main");
+        let made = world.add(wanted).await.unwrap();
+        assert!(!made.path.join("lib/README.md").exists());
+        assert!(grove_git::submodules::initialise(&world.git, &made.path).await.unwrap());
+        assert!(made.path.join("lib/README.md").exists());
+        assert_eq!(test.git_in(&made.path, &["status", "--porcelain"]), "");
+        assert!(test.path().join("lib/README.md").exists());
+    })
+    .await;
+}

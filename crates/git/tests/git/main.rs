@@ -1,0 +1,102 @@
+//! The git crate against real git: every git that this machine has.
+
+mod base;
+mod command;
+mod create;
+mod include;
+mod repository;
+
+use std::path::{Path, PathBuf};
+
+use grove_git::base::{BaseWish, FetchPolicy};
+use grove_git::worktree::{self, AddError, Created, Prepared, Source, Wanted};
+use grove_git::{Git, Repository};
+use grove_model::{BranchName, Nonce};
+use grove_testkit::{TestRepo, gits};
+
+/// Runs a story once with each git.
+async fn with_every_git(make: fn(&Path) -> TestRepo, story: impl AsyncFn(&World)) {
+    for git in gits() {
+        story(&World::open(make(&git)).await).await;
+    }
+}
+
+/// A repository together with the crate under test opened on it.
+struct World {
+    test: TestRepo,
+    git: Git,
+    repo: Repository,
+}
+
+impl World {
+    async fn open(test: TestRepo) -> Self {
+        let git = Git::with_program(test.hermetic_git());
+        let repo = Repository::discover(&git, test.path()).await.expect("a repository");
+        Self { test, git, repo }
+    }
+
+    fn worktree_path(&self, name: &str) -> PathBuf {
+        self.test.dir().join("worktrees/acme/app").join(name)
+    }
+
+    /// Makes a worktree and checks that the canonical checkout was left alone, whatever came out.
+    async fn add(&self, wanted: Wanted<'_>) -> Result<Created, AddError> {
+        let path = self.worktree_path(&wanted.branch.as_str().replace('/', "-"));
+        self.add_at(&path, wanted).await
+    }
+
+    async fn add_at(&self, path: &Path, wanted: Wanted<'_>) -> Result<Created, AddError> {
+        let before = self.test.canonical();
+        let made = self.try_add(path, &wanted).await;
+        match (&made, &wanted.source) {
+            (Ok(_), Source::PullRequestBranch) => before.assert_only_upstream_added(wanted.branch.as_str()),
+            _ => before.assert_untouched(),
+        }
+        if let Ok(created) = &made {
+            self.assert_sound(created);
+        }
+        made
+    }
+
+    async fn try_add(&self, path: &Path, wanted: &Wanted<'_>) -> Result<Created, AddError> {
+        let prepared = Prepared::find(&self.repo, wanted).await?;
+        let created = worktree::add(&self.repo, path, prepared, Nonce::new()).await?;
+        created.unlock()?;
+        Ok(created)
+    }
+
+    /// A failing creation leaves branches, worktrees and folders as they were.
+    async fn refuses(&self, wanted: Wanted<'_>) -> AddError {
+        let path = self.worktree_path(&wanted.branch.as_str().replace('/', "-"));
+        let before = (self.test.branches(), self.test.git(&["worktree", "list", "--porcelain"]), path.exists());
+        let error = self.add(wanted).await.expect_err("it must be refused");
+        let after = (self.test.branches(), self.test.git(&["worktree", "list", "--porcelain"]), path.exists());
+        assert_eq!(before, after, "left behind after: {error}");
+        let ours = self.repo.common_dir.join("grove").read_dir().into_iter().flatten();
+        let staged =
+            ours.map(|entry| entry.unwrap().file_name()).find(|name| name.to_string_lossy().starts_with("staging"));
+        assert_eq!(staged, None, "left behind after: {error}");
+        error
+    }
+
+    /// What a person's own git says of the worktree.
+    fn assert_sound(&self, created: &Created) {
+        assert_eq!(self.test.git_in(&created.path, &["status", "--porcelain"]), "");
+        assert_eq!(self.test.git_in(&created.path, &["symbolic-ref", "--short", "HEAD"]), created.branch.as_str());
+        assert_eq!(self.test.git_in(&created.path, &["rev-parse", "HEAD"]), created.head.as_str());
+        let listed = self.test.git(&["worktree", "list", "--porcelain"]);
+        assert!(listed.contains(&format!("worktree {}\n", created.path.display())), "{listed}");
+        assert!(!listed.contains("locked") && !listed.contains("prunable"), "{listed}");
+        self.test.git(&["fsck", "--no-dangling"]);
+    }
+}
+
+fn branch(name: &str) -> BranchName {
+    BranchName::parse(name).expect(name)
+}
+
+/// An issue, task or thread, from the repository's default, with nothing said.
+fn own<'a>(branch: &'a BranchName, remote: Option<&'a str>) -> Wanted<'a> {
+    let base = BaseWish::default();
+    Wanted { branch, source: Source::OwnBranch, remote, base, fetch: FetchPolicy::Always }
+}

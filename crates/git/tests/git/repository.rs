@@ -1,0 +1,98 @@
+use std::fs;
+
+use grove_git::Repository;
+use grove_git::repository::RepositoryError;
+use grove_testkit::TestRepo;
+
+use crate::with_every_git;
+
+#[tokio::test]
+async fn the_canonical_checkout_is_found_from_anywhere_inside() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        let linked = test.dir().join("linked");
+        test.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
+        let link = test.dir().join("symlink");
+        std::os::unix::fs::symlink(test.path(), &link).unwrap();
+        for inside in [test.path().join("src"), linked.clone(), linked.join("src"), link, test.path().join(".git")] {
+            let found = Repository::discover(&world.git, &inside).await.unwrap();
+            assert_eq!(found.root, test.path(), "from {}", inside.display());
+            assert_eq!(found.common_dir, test.path().join(".git"));
+            assert!(!found.bare);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bare_repository_is_its_own_canonical_place_also_from_its_worktrees() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let (test, origin) = (&world.test, world.test.origin());
+        let linked = test.dir().join("linked");
+        test.git_in(&origin, &["worktree", "add", "-q", linked.to_str().unwrap(), "main"]);
+        for inside in [&origin, &linked] {
+            let found = Repository::discover(&world.git, inside).await.unwrap();
+            assert_eq!((found.root, found.bare), (origin.clone(), true), "from {}", inside.display());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_submodule_is_a_repository_of_its_own() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        test.git(&["submodule", "--quiet", "add", test.origin().to_str().unwrap(), "lib"]);
+        let found = Repository::discover(&world.git, &test.path().join("lib")).await.unwrap();
+        assert_eq!(found.root, test.path().join("lib"));
+        assert_eq!(found.common_dir, test.path().join(".git/modules/lib"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_repository_is_told_apart() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let dir = world.test.dir();
+        let plain = dir.join("plain");
+        fs::create_dir(&plain).unwrap();
+        fs::write(dir.join("file"), "").unwrap();
+        for (name, there) in [("plain", true), ("file", true), ("nothing", false)] {
+            let error = Repository::discover(&world.git, &dir.join(name)).await.unwrap_err();
+            assert_eq!(matches!(error, RepositoryError::NotARepository(_)), there, "{name}: {error}");
+            assert_eq!(matches!(error, RepositoryError::NotThere(_)), !there, "{name}: {error}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_are_read_from_commits_and_links_are_not_followed() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        test.write(".grove/config.toml", "[worktree]\n");
+        std::os::unix::fs::symlink("/etc/passwd", test.path().join("link")).unwrap();
+        test.commit("settings");
+        test.write(".grove/config.toml", "changed since");
+        let read = |path| world.repo.file_at("main", path);
+        assert_eq!(read(".grove/config.toml").await.unwrap().as_deref(), Some(&b"[worktree]\n"[..]));
+        assert_eq!(read("nothing").await.unwrap(), None);
+        assert_eq!(read("src").await.unwrap(), None);
+        assert_eq!(read("link").await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn remotes_are_listed_without_credentials() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let test = &world.test;
+        assert_eq!(world.repo.remotes().await.unwrap(), []);
+        test.git(&["remote", "add", "origin", "https://me:secret@example.com/acme/app.git"]);
+        test.git(&["remote", "add", "fork", "git@example.com:me/app.git"]);
+        let remotes = world.repo.remotes().await.unwrap();
+        let shown: Vec<String> = remotes.iter().map(|remote| format!("{} {}", remote.name, remote.url)).collect();
+        assert_eq!(shown, ["origin https://***@example.com/acme/app.git", "fork git@example.com:me/app.git"]);
+    })
+    .await;
+}

@@ -1,0 +1,187 @@
+//! Real repositories in a temporary directory.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::{Canonical, bare_env};
+
+/// A repository with one commit on `main`, in a directory of its own together with a HOME.
+pub struct TestRepo {
+    dir: TempDir,
+    path: PathBuf,
+    git: PathBuf,
+}
+
+/// The different gits of this machine: Debian's, a newer one under `/usr/local`, …
+pub fn gits() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").expect("PATH");
+    let mut found: Vec<(String, PathBuf)> = Vec::new();
+    for git in
+        std::env::split_paths(&path).chain(["/usr/local/bin".into(), "/usr/bin".into()]).map(|dir| dir.join("git"))
+    {
+        let Ok(output) = Command::new(&git).arg("--version").output() else { continue };
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if output.status.success() && !found.iter().any(|(known, _)| *known == version) {
+            found.push((version, git));
+        }
+    }
+    assert!(!found.is_empty(), "no git on this machine");
+    found.into_iter().map(|(_, git)| git).collect()
+}
+
+/// A program that is `git` with the host's configuration out of reach. For code that runs inside
+/// the test's own process and so inherits its environment.
+pub fn hermetic_git(git: &Path, dir: &Path) -> PathBuf {
+    let home = dir.join("home");
+    let script = dir.join("hermetic-git");
+    let text = format!(
+        "#!/bin/sh\nHOME='{home}' XDG_CONFIG_HOME='{home}/.config' GIT_CONFIG_NOSYSTEM=1 exec '{git}' \"$@\"\n",
+        home = home.display(),
+        git = git.display()
+    );
+    fs::write(&script, text).expect("write the script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("make it a program");
+    script
+}
+
+impl TestRepo {
+    pub fn new() -> Self {
+        Self::with_git(&gits()[0])
+    }
+
+    pub fn with_git(git: &Path) -> Self {
+        let repo = Self::empty(git);
+        repo.run(&repo.dir(), &["init", "--quiet", "repo"]);
+        repo.write("README.md", "# A project\n");
+        repo.write("src/main.c", "int main(void) { return 0; }\n");
+        repo.commit("first");
+        repo
+    }
+
+    /// A clone of a bare `origin.git` beside it.
+    pub fn with_origin() -> Self {
+        Self::with_git_and_origin(&gits()[0])
+    }
+
+    pub fn with_git_and_origin(git: &Path) -> Self {
+        let seed = Self::with_git(git);
+        let dir = seed.dir();
+        seed.run(&dir, &["clone", "--quiet", "--bare", "repo", "origin.git"]);
+        fs::remove_dir_all(&seed.path).expect("take the seed away");
+        let origin = seed.origin();
+        seed.run(&dir, &["clone", "--quiet", origin.to_str().expect("utf-8"), "repo"]);
+        seed
+    }
+
+    fn empty(git: &Path) -> Self {
+        let dir = tempfile::Builder::new().prefix("grove-test-").tempdir().expect("a temporary directory");
+        // Readable for the unprivileged user of permission tests.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+        let home = dir.path().join("home");
+        fs::create_dir(&home).expect("home");
+        let config = "[user]\n\tname = Test Person\n\temail = test@example.com\n[init]\n\tdefaultBranch = main\n\
+                      [protocol \"file\"]\n\tallow = always\n[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[advice]\n\tdetachedHead = false\n";
+        fs::write(home.join(".gitconfig"), config).expect("gitconfig");
+        let real = dir.path().canonicalize().expect("real path");
+        Self { path: real.join("repo"), dir, git: git.to_owned() }
+    }
+
+    /// The temporary directory that everything is in.
+    pub fn dir(&self) -> PathBuf {
+        self.dir.path().canonicalize().expect("real path")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.dir().join("home")
+    }
+
+    /// The canonical checkout.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn origin(&self) -> PathBuf {
+        self.dir().join("origin.git")
+    }
+
+    /// For code that runs in the test's own process.
+    pub fn hermetic_git(&self) -> PathBuf {
+        hermetic_git(&self.git, &self.dir())
+    }
+
+    /// Git in the canonical checkout; its output without the last newline.
+    pub fn git(&self, args: &[&str]) -> String {
+        self.run(&self.path, args)
+    }
+
+    pub fn git_in(&self, dir: &Path, args: &[&str]) -> String {
+        self.run(dir, args)
+    }
+
+    fn run(&self, dir: &Path, args: &[&str]) -> String {
+        let output = self.command(dir, args).output().expect("git starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?} in {}: {stderr}", dir.display());
+        String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
+    }
+
+    /// Git as a person would run it, for a caller that expects it to fail.
+    pub fn command(&self, dir: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.git);
+        command.env_clear().envs(bare_env(&self.home())).current_dir(dir).args(args);
+        command
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let file = self.path.join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+        fs::write(file, text).expect("write");
+    }
+
+    /// Commits everything in the canonical checkout.
+    pub fn commit(&self, message: &str) -> String {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+        self.sha("HEAD")
+    }
+
+    pub fn sha(&self, revision: &str) -> String {
+        self.git(&["rev-parse", "--verify", revision])
+    }
+
+    /// A commit with one new file, on top of `parent`, pushed to origin as `name` (a full ref) and
+    /// known nowhere else.
+    pub fn push_commit(&self, name: &str, parent: &str, file: &str) -> String {
+        let other = self.dir().join("colleague");
+        if !other.exists() {
+            let origin = self.origin();
+            self.run(&self.dir(), &["clone", "--quiet", origin.to_str().expect("utf-8"), "colleague"]);
+        }
+        self.run(&other, &["checkout", "--quiet", "--detach", parent]);
+        fs::write(other.join(file), format!("{file}\n")).expect("write");
+        self.run(&other, &["add", "--all"]);
+        self.run(&other, &["commit", "--quiet", "--message", file]);
+        self.run(&other, &["push", "--quiet", "--force", "origin", &format!("HEAD:{name}")]);
+        self.run(&other, &["rev-parse", "HEAD"])
+    }
+
+    /// What creation must not touch, as it is now.
+    pub fn canonical(&self) -> Canonical {
+        Canonical::of(&self.path)
+    }
+
+    /// All branches with their commits: what a failed creation must leave as it was.
+    pub fn branches(&self) -> String {
+        self.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/grove"])
+    }
+}
+
+impl Default for TestRepo {
+    fn default() -> Self {
+        Self::new()
+    }
+}
