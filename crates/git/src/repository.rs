@@ -132,20 +132,41 @@ impl Repository {
         parse::worktrees(&output.stdout)
     }
 
-    /// The content of a file at a commit, `None` when the commit has no such file.
-    pub async fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
-        let listed =
-            self.command("ls-tree").args(["-z", "--full-tree", "--end-of-options", commit, "--", path]).run().await?;
-        // `100644 blob <id>\t<path>`; a link or a folder of that name is not a file.
-        let line = String::from_utf8_lossy(&listed.stdout).into_owned();
-        let Some((kind, _)) = line.split_once('\t') else { return Ok(None) };
-        match kind.split(' ').collect::<Vec<_>>()[..] {
-            ["100644" | "100755", "blob", id] => {
-                Ok(Some(self.command("cat-file").args(["blob", id]).run().await?.stdout))
+    /// The file `path` of the first of `refs` that exists, and that ref. `None` when that one has
+    /// no such file, or none of them exists. One process, whatever the answer.
+    pub async fn file_of_first(&self, refs: &[String], path: &str) -> Result<Option<(String, Vec<u8>)>, GitError> {
+        let questions: String = refs.iter().map(|name| format!("{name}^{{commit}}\n{name}:{path}\n")).collect();
+        let output = self.command("cat-file").arg("--batch").stdin(questions).run().await?;
+        let mut rest = &output.stdout[..];
+        for name in refs {
+            let commit = next_object(&mut rest)?;
+            let file = next_object(&mut rest)?;
+            match (commit, file) {
+                (Some(_), Some(("blob", bytes))) => return Ok(Some((name.clone(), bytes.to_vec()))),
+                (Some(_), _) => return Ok(None),
+                (None, _) => {}
             }
-            _ => Ok(None),
         }
+        Ok(None)
     }
+}
+
+/// The next answer of `cat-file --batch`: `<id> <type> <size>` and the bytes, or `… missing`.
+fn next_object<'a>(rest: &mut &'a [u8]) -> Result<Option<(&'a str, &'a [u8])>, GitError> {
+    let unreadable = || GitError::unreadable("cat-file", String::from_utf8_lossy(&rest[..rest.len().min(120)]));
+    let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
+    let header = std::str::from_utf8(&rest[..end]).map_err(|_| unreadable())?;
+    let after = &rest[end + 1..];
+    if header.ends_with(" missing") {
+        *rest = after;
+        return Ok(None);
+    }
+    let fields: Vec<&str> = header.split(' ').collect();
+    let [_, kind, size] = fields[..] else { return Err(unreadable()) };
+    let size: usize = size.parse().map_err(|_| unreadable())?;
+    let bytes = after.get(..size).ok_or_else(unreadable)?;
+    *rest = after.get(size + 1..).ok_or_else(unreadable)?;
+    Ok(Some((kind, bytes)))
 }
 
 /// With symbolic links resolved where the path is there.

@@ -70,15 +70,20 @@ async fn what_is_no_repository_is_told_apart() {
 async fn files_are_read_from_commits_and_links_are_not_followed() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
+        test.git(&["branch", "before"]);
         test.write(".grove/config.toml", "[worktree]\n");
-        std::os::unix::fs::symlink("/etc/passwd", test.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", test.path().join("link")).unwrap();
         test.commit("settings");
         test.write(".grove/config.toml", "changed since");
-        let read = |path| world.repo.file_at("main", path);
-        assert_eq!(read(".grove/config.toml").await.unwrap().as_deref(), Some(&b"[worktree]\n"[..]));
-        assert_eq!(read("nothing").await.unwrap(), None);
-        assert_eq!(read("src").await.unwrap(), None);
-        assert_eq!(read("link").await.unwrap(), None);
+        let read = async |refs: &[&str], path: &str| {
+            let refs: Vec<String> = refs.iter().map(|name| format!("refs/heads/{name}")).collect();
+            world.repo.file_of_first(&refs, path).await.unwrap().map(|(_, bytes)| String::from_utf8(bytes).unwrap())
+        };
+        assert_eq!(read(&["nothing", "main"], ".grove/config.toml").await.as_deref(), Some("[worktree]\n"));
+        assert_eq!(read(&["before", "main"], ".grove/config.toml").await, None, "the first that exists counts");
+        assert_eq!(read(&["main"], "src").await, None);
+        assert_eq!(read(&["main"], "link").await.as_deref(), Some("/etc/hostname"));
+        assert_eq!(read(&[], "src").await, None);
     })
     .await;
 }

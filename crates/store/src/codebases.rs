@@ -1,0 +1,188 @@
+//! `remote_agent_codebases`
+
+use std::path::{Path, PathBuf};
+
+use grove_model::{Codebase, CodebaseId, Moment, RepositoryFolders};
+use sqlx::any::AnyRow;
+
+use crate::row::Reader;
+use crate::{Store, StoreError};
+
+macro_rules! columns {
+    () => {
+        "id, name, repository_url, default_cwd, git_common_dir, default_branch, owner_folder, project_folder, \
+         cloned, ai_assistant_type, created_at"
+    };
+}
+
+const INSERT: &str = concat!(
+    "INSERT INTO remote_agent_codebases (",
+    columns!(),
+    ", updated_at) ",
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) ON CONFLICT DO NOTHING"
+);
+const REVIVE: &str = "UPDATE remote_agent_codebases \
+     SET name = $2, repository_url = $3, default_cwd = $4, default_branch = $5, removed_at = NULL, updated_at = $6 \
+     WHERE id = $1 AND removed_at IS NOT NULL";
+const BY_REPOSITORY: &str =
+    concat!("SELECT ", columns!(), " FROM remote_agent_codebases WHERE git_common_dir = $1 AND removed_at IS NULL");
+const REMOVED_BY_REPOSITORY: &str =
+    concat!("SELECT ", columns!(), " FROM remote_agent_codebases WHERE git_common_dir = $1 AND removed_at IS NOT NULL");
+const LIST: &str =
+    concat!("SELECT ", columns!(), " FROM remote_agent_codebases WHERE removed_at IS NULL ORDER BY name");
+const NAME_OR_FOLDER_TAKEN: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM remote_agent_codebases \
+     WHERE (name = $1 AND removed_at IS NULL) OR owner_folder = $2 OR project_folder = $3";
+const REMOVE: &str =
+    "UPDATE remote_agent_codebases SET removed_at = $2, updated_at = $2 WHERE id = $1 AND removed_at IS NULL";
+
+#[derive(Clone, Debug)]
+pub struct NewCodebase {
+    /// Given by a person: a name that is taken is an error. Otherwise it gets a hash behind.
+    pub given_name: Option<String>,
+    pub name: String,
+    pub repository_url: Option<String>,
+    pub default_cwd: PathBuf,
+    pub git_common_dir: PathBuf,
+    pub default_branch: Option<String>,
+    pub cloned: bool,
+    /// The plain folders, and those to take when another codebase has them.
+    pub folders: RepositoryFolders,
+    pub hashed_folders: RepositoryFolders,
+    pub hashed_name: String,
+}
+
+impl Store {
+    /// Registers a repository, or gives the registration that it has.
+    pub async fn register(&self, new: &NewCodebase) -> Result<Codebase, StoreError> {
+        // Somebody may register the same repository, name or folder between our look and our write
+        // (PostgreSQL); then we look again.
+        for _ in 0..100 {
+            if let Some(codebase) = self.retry(|| self.try_register(new)).await? {
+                return Ok(codebase);
+            }
+        }
+        Err(StoreError::Busy)
+    }
+
+    async fn try_register(&self, new: &NewCodebase) -> Result<Option<Codebase>, StoreError> {
+        let now = Moment::now();
+        let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+        if let Some(row) =
+            sqlx::query(BY_REPOSITORY).bind(text(&new.git_common_dir)).fetch_optional(&mut *transaction).await?
+        {
+            return read(&row).map(Some);
+        }
+        let removed = sqlx::query(REMOVED_BY_REPOSITORY)
+            .bind(text(&new.git_common_dir))
+            .fetch_optional(&mut *transaction)
+            .await?;
+        let removed = removed.as_ref().map(read).transpose()?;
+        let mut taken = async |name: &str, owner: &str, project: &str| -> Result<bool, StoreError> {
+            let count: i64 = sqlx::query_scalar(NAME_OR_FOLDER_TAKEN)
+                .bind(name.to_owned())
+                .bind(owner.to_owned())
+                .bind(project.to_owned())
+                .fetch_one(&mut *transaction)
+                .await?;
+            Ok(count > 0)
+        };
+        let name = match &new.given_name {
+            Some(given) if taken(given, "", "").await? => return Err(StoreError::NameTaken(given.clone())),
+            Some(given) => given.clone(),
+            None if taken(&new.name, "", "").await? => new.hashed_name.clone(),
+            None => new.name.clone(),
+        };
+        if let Some(old) = removed {
+            let revived = sqlx::query(REVIVE)
+                .bind(old.id.to_string())
+                .bind(name.clone())
+                .bind(new.repository_url.clone())
+                .bind(text(&new.default_cwd))
+                .bind(new.default_branch.clone())
+                .bind(now.to_string());
+            revived.execute(&mut *transaction).await?;
+            transaction.commit().await?;
+            let NewCodebase { repository_url, default_cwd, default_branch, .. } = new.clone();
+            return Ok(Some(Codebase { name, repository_url, default_cwd, default_branch, ..old }));
+        }
+        let pick = |plain: &str, hashed: &str, taken: bool| if taken { hashed.to_owned() } else { plain.to_owned() };
+        let owner_taken = taken("", &new.folders.owner, "").await?;
+        let project_taken = taken("", "", &new.folders.project).await?;
+        let codebase = Codebase {
+            id: CodebaseId::new(),
+            name,
+            repository_url: new.repository_url.clone(),
+            default_cwd: new.default_cwd.clone(),
+            git_common_dir: new.git_common_dir.clone(),
+            default_branch: new.default_branch.clone(),
+            folders: RepositoryFolders {
+                owner: pick(&new.folders.owner, &new.hashed_folders.owner, owner_taken),
+                project: pick(&new.folders.project, &new.hashed_folders.project, project_taken),
+            },
+            cloned: new.cloned,
+            ai_assistant_type: None,
+            created_at: now,
+        };
+        let inserted = sqlx::query(INSERT)
+            .bind(codebase.id.to_string())
+            .bind(codebase.name.clone())
+            .bind(codebase.repository_url.clone())
+            .bind(text(&codebase.default_cwd))
+            .bind(text(&codebase.git_common_dir))
+            .bind(codebase.default_branch.clone())
+            .bind(codebase.folders.owner.clone())
+            .bind(codebase.folders.project.clone())
+            .bind(i64::from(codebase.cloned))
+            .bind(codebase.ai_assistant_type.clone())
+            .bind(codebase.created_at.to_string())
+            .execute(&mut *transaction)
+            .await?;
+        if inserted.rows_affected() == 0 {
+            transaction.rollback().await?;
+            return Ok(None);
+        }
+        transaction.commit().await?;
+        Ok(Some(codebase))
+    }
+
+    pub async fn codebase_of_repository(&self, git_common_dir: &Path) -> Result<Option<Codebase>, StoreError> {
+        self.retry(|| async {
+            let row = sqlx::query(BY_REPOSITORY).bind(text(git_common_dir)).fetch_optional(&self.pool).await?;
+            row.as_ref().map(read).transpose()
+        })
+        .await
+    }
+
+    pub async fn codebases(&self) -> Result<Vec<Codebase>, StoreError> {
+        self.retry(|| async { sqlx::query(LIST).fetch_all(&self.pool).await?.iter().map(read).collect() }).await
+    }
+
+    /// Ends the registration; the row stays, for its history and its folders.
+    pub async fn unregister(&self, id: CodebaseId) -> Result<(), StoreError> {
+        self.retry(|| async {
+            sqlx::query(REMOVE).bind(id.to_string()).bind(Moment::now().to_string()).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+pub(crate) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn read(row: &AnyRow) -> Result<Codebase, StoreError> {
+    let row = Reader { row, table: "remote_agent_codebases" };
+    Ok(Codebase {
+        id: row.parse("id")?,
+        name: row.text("name")?,
+        repository_url: row.optional_text("repository_url")?,
+        default_cwd: row.text("default_cwd")?.into(),
+        git_common_dir: row.text("git_common_dir")?.into(),
+        default_branch: row.optional_text("default_branch")?,
+        folders: RepositoryFolders { owner: row.text("owner_folder")?, project: row.text("project_folder")? },
+        cloned: row.number("cloned")? != 0,
+        ai_assistant_type: row.optional_text("ai_assistant_type")?,
+        created_at: row.parse("created_at")?,
+    })
+}

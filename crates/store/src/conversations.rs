@@ -1,0 +1,66 @@
+//! `remote_agent_conversations`
+
+use std::collections::HashMap;
+
+use grove_model::{CodebaseId, ConversationId, EnvironmentId, Moment};
+
+use crate::row::Reader;
+use crate::{Store, StoreError};
+
+const BIND: &str = "INSERT INTO remote_agent_conversations \
+     (id, platform_type, platform_conversation_id, codebase_id, isolation_env_id, last_activity_at, created_at, updated_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $6, $6) \
+     ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
+     SET codebase_id = excluded.codebase_id, isolation_env_id = excluded.isolation_env_id, \
+         last_activity_at = excluded.last_activity_at, updated_at = excluded.updated_at";
+const OF_CODEBASE: &str = "SELECT c.isolation_env_id AS environment, c.platform_conversation_id AS conversation \
+     FROM remote_agent_conversations c JOIN remote_agent_isolation_environments e ON e.id = c.isolation_env_id \
+     WHERE e.codebase_id = $1 ORDER BY c.created_at, c.id";
+
+/// A conversation by the platform's own id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationRef {
+    pub platform: String,
+    pub id: String,
+}
+
+impl Store {
+    /// Says that a conversation works in an environment from now on.
+    pub async fn bind_conversation(
+        &self,
+        conversation: &ConversationRef,
+        codebase: CodebaseId,
+        environment: EnvironmentId,
+    ) -> Result<(), StoreError> {
+        self.retry(|| async {
+            sqlx::query(BIND)
+                .bind(ConversationId::new().to_string())
+                .bind(conversation.platform.clone())
+                .bind(conversation.id.clone())
+                .bind(codebase.to_string())
+                .bind(environment.to_string())
+                .bind(Moment::now().to_string())
+                .execute(&self.pool)
+                .await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The conversations in each environment of a codebase, by the platforms' own ids.
+    pub async fn conversations_in(
+        &self,
+        codebase: CodebaseId,
+    ) -> Result<HashMap<EnvironmentId, Vec<String>>, StoreError> {
+        self.retry(|| async {
+            let rows = sqlx::query(OF_CODEBASE).bind(codebase.to_string()).fetch_all(&self.pool).await?;
+            let mut found: HashMap<EnvironmentId, Vec<String>> = HashMap::new();
+            for row in &rows {
+                let row = Reader { row, table: "remote_agent_conversations" };
+                found.entry(row.parse("environment")?).or_default().push(row.text("conversation")?);
+            }
+            Ok(found)
+        })
+        .await
+    }
+}

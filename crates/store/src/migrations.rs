@@ -1,0 +1,70 @@
+//! The schema, step by step. Append-only: a step that has landed never changes.
+
+use std::borrow::Cow;
+
+use sqlx::AnyConnection;
+use sqlx::migrate::{Migrate, Migration, MigrationType, Migrator};
+use sqlx::{Connection, Executor, SqlSafeStr};
+
+use crate::{Engine, StoreError};
+
+/// sqlx keeps here which steps were applied.
+const TABLE: &str = "_sqlx_migrations";
+
+const STEPS: &[(i64, &str, &str)] = &[(1, "ground", include_str!("../migrations/0001_ground.sql"))];
+
+fn migrator() -> Migrator {
+    let step = |&(version, name, sql): &(i64, &'static str, &'static str)| {
+        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    let mut migrator = Migrator::with_migrations(STEPS.iter().map(step).collect());
+    migrator.set_locking(false);
+    migrator
+}
+
+/// The version that this grove brings a store to.
+pub fn latest_version() -> i64 {
+    STEPS.last().map_or(0, |(version, ..)| *version)
+}
+
+/// Brings the schema up to date. A store of a newer grove is refused before anything is written.
+pub(crate) async fn migrate(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
+    let migrator = migrator();
+    if applied(connection, engine, &migrator).await? == latest_version() {
+        return Ok(());
+    }
+    // Several processes may start at once on a new store: one migrates, the others wait here and
+    // then find it done.
+    let mut transaction = connection.begin_with(engine.begin_write()).await?;
+    if engine == Engine::Postgres {
+        // sqlx's own lock would be let go before our commit.
+        transaction.execute("SELECT pg_advisory_xact_lock(7102026)").await?;
+    }
+    migrator.run_direct(None, &mut *transaction, false).await.map_err(|error| match error {
+        sqlx::migrate::MigrateError::Execute(error) => error.into(),
+        other => StoreError::Other(other.to_string()),
+    })?;
+    Ok(transaction.commit().await?)
+}
+
+/// The last step applied; 0 for an empty store. Only reads.
+async fn applied(connection: &mut AnyConnection, engine: Engine, migrator: &Migrator) -> Result<i64, StoreError> {
+    let known: Option<i64> =
+        sqlx::query_scalar(engine.has_table()).bind(TABLE).fetch_optional(&mut *connection).await?;
+    if known.is_none() {
+        return Ok(0);
+    }
+    let steps =
+        connection.list_applied_migrations(TABLE).await.map_err(|error| StoreError::Other(error.to_string()))?;
+    let last = steps.iter().map(|step| step.version).max().unwrap_or(0);
+    if last > latest_version() {
+        return Err(StoreError::NewerSchema { found: last, known: latest_version() });
+    }
+    for step in &steps {
+        let ours = migrator.iter().find(|ours| ours.version == step.version);
+        if ours.is_none_or(|ours| ours.checksum != step.checksum) {
+            return Err(StoreError::ForeignSchema(step.version));
+        }
+    }
+    Ok(last)
+}

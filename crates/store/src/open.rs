@@ -1,0 +1,195 @@
+//! Opening a store: look first, then write.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::AnyConnection;
+use sqlx::any::AnyPoolOptions;
+use sqlx::{Connection, Executor};
+
+use crate::{Store, StoreError, migrations};
+
+/// A database up to this size is checked whole each time it is opened; that costs a millisecond.
+const CHECKED_WHOLE: u64 = 4 * 1024 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+impl Engine {
+    /// SQLite's plain `BEGIN` reads first and may then be refused the write for good.
+    pub(crate) fn begin_write(self) -> &'static str {
+        match self {
+            Engine::Sqlite => "BEGIN IMMEDIATE",
+            Engine::Postgres => "BEGIN",
+        }
+    }
+
+    pub(crate) fn has_table(self) -> &'static str {
+        match self {
+            Engine::Sqlite => "SELECT CAST(1 AS BIGINT) FROM sqlite_master WHERE type = 'table' AND name = $1",
+            Engine::Postgres => {
+                "SELECT CAST(1 AS BIGINT) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1"
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long to wait for another process that has the store locked.
+    pub busy_timeout: Duration,
+    /// How long to try again after a lost connection.
+    pub patience: Duration,
+    pub connections: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { busy_timeout: Duration::from_secs(5), patience: Duration::from_secs(10), connections: 4 }
+    }
+}
+
+impl Store {
+    /// Opens the store at `url` (`sqlite://PATH` or `postgres://…`), making or updating it where
+    /// needed.
+    pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
+        sqlx::any::install_default_drivers();
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            let path = path.split_once('?').map_or(path, |(path, _)| path);
+            if path.is_empty() || path == ":memory:" {
+                return Err(StoreError::BadAddress(url.to_owned()));
+            }
+            Self::open_sqlite(Path::new(path), options).await
+        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Self::open_postgres(url, options).await
+        } else {
+            // Not the address itself: it may hold a password.
+            let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+            Err(StoreError::BadAddress(format!("{scheme}:…")))
+        }
+    }
+
+    async fn open_sqlite(path: &Path, options: Options) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            make_private(folder).map_err(|source| StoreError::NoFolder { path: folder.to_owned(), source })?;
+        }
+        let size = look_at(path)?;
+        let failed = |error: sqlx::Error| sqlite_error(path, error);
+        let url = format!("sqlite://{}?mode=rwc", escape(path));
+        let pragmas = format!(
+            "PRAGMA busy_timeout = {}; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;",
+            options.busy_timeout.as_millis()
+        );
+        let mut first = AnyConnection::connect(&url).await.map_err(failed)?;
+        first.execute(sqlx::AssertSqlSafe(pragmas.clone())).await.map_err(failed)?;
+        if size > 0 && size <= CHECKED_WHOLE {
+            let verdict: String =
+                sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut first).await.map_err(failed)?;
+            if verdict != "ok" {
+                return Err(StoreError::Corrupt { path: path.to_owned(), why: verdict });
+            }
+        }
+        migrations::migrate(&mut first, Engine::Sqlite).await.map_err(|error| match error {
+            StoreError::Other(why) if size > 0 => StoreError::Corrupt { path: path.to_owned(), why },
+            other => other,
+        })?;
+        let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut first).await.map_err(failed)?;
+        if mode != "wal" {
+            let _: String =
+                sqlx::query_scalar("PRAGMA journal_mode = WAL").fetch_one(&mut first).await.map_err(failed)?;
+        }
+        // The pool opens connections of its own; this one has done its work.
+        let pool = AnyPoolOptions::new()
+            .max_connections(options.connections)
+            .acquire_timeout(options.busy_timeout.max(Duration::from_secs(5)))
+            .after_connect(move |connection, _| {
+                let pragmas = pragmas.clone();
+                Box::pin(async move { connection.execute(sqlx::AssertSqlSafe(pragmas)).await.map(drop) })
+            })
+            .connect_lazy(&url)?;
+        let _ = first.close().await;
+        Ok(Self { pool, engine: Engine::Sqlite, patience: options.patience })
+    }
+
+    async fn open_postgres(url: &str, options: Options) -> Result<Self, StoreError> {
+        let lock_timeout = format!("SET lock_timeout = {}", options.busy_timeout.as_millis());
+        let pool = AnyPoolOptions::new()
+            .max_connections(options.connections)
+            .acquire_timeout(Duration::from_secs(5))
+            .after_connect(move |connection, _| {
+                let lock_timeout = lock_timeout.clone();
+                Box::pin(async move { connection.execute(sqlx::AssertSqlSafe(lock_timeout)).await.map(drop) })
+            })
+            .connect_lazy(url)
+            .map_err(|_| StoreError::BadAddress("postgres://…".to_owned()))?;
+        let store = Self { pool, engine: Engine::Postgres, patience: options.patience };
+        store
+            .retry(|| async {
+                let mut connection = store.pool.acquire().await.map_err(|error| match error {
+                    // A wrong name or password will not get better by waiting.
+                    sqlx::Error::Database(database) if !database.is_transient_in_connect_phase() => {
+                        StoreError::Other(database.message().to_owned())
+                    }
+                    other => other.into(),
+                })?;
+                migrations::migrate(&mut connection, Engine::Postgres).await
+            })
+            .await?;
+        Ok(store)
+    }
+}
+
+/// The size of the file, 0 when there is none; refuses what is no database at all.
+fn look_at(path: &Path) -> Result<u64, StoreError> {
+    let unopenable = |why: String| StoreError::Unopenable { path: path.to_owned(), why };
+    let mut file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(unopenable(error.to_string())),
+    };
+    let meta = file.metadata().map_err(|error| unopenable(error.to_string()))?;
+    if !meta.is_file() {
+        return Err(unopenable("it is not a file".to_owned()));
+    }
+    let mut magic = [0; 16];
+    if meta.len() > 0 && (file.read_exact(&mut magic).is_err() || magic != *b"SQLite format 3\0") {
+        return Err(StoreError::Corrupt { path: path.to_owned(), why: "it does not begin like one".to_owned() });
+    }
+    Ok(meta.len())
+}
+
+fn sqlite_error(path: &Path, error: sqlx::Error) -> StoreError {
+    let code = error.as_database_error().and_then(|database| database.code().map(|code| code.into_owned()));
+    let why = error.as_database_error().map_or_else(|| error.to_string(), |database| database.message().to_owned());
+    let path = PathBuf::from(path);
+    // The low byte of SQLite's extended code is the plain one.
+    match code.and_then(|code| code.parse::<i32>().ok()).map(|code| code & 0xff) {
+        Some(11 | 26) => StoreError::Corrupt { path, why },
+        Some(8 | 10 | 13 | 14 | 23) => StoreError::Unopenable { path, why },
+        _ => error.into(),
+    }
+}
+
+/// A folder for this user alone: the store holds conversations.
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// A path as part of an address.
+fn escape(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    text.chars().fold(String::new(), |mut out, c| {
+        match c {
+            '%' | '?' | '#' | ' ' => out.push_str(&format!("%{:02X}", c as u32)),
+            c => out.push(c),
+        }
+        out
+    })
+}

@@ -1,0 +1,141 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use grove_model::{Kind, Status};
+use grove_store::{Store, StoreError, latest_version};
+use grove_testkit::{Engine, TestStore, both_engines};
+use sqlx::Executor;
+
+use crate::{new_environment, open, options, registered, won};
+
+both_engines! {
+    async fn opening_twice_changes_nothing(store: TestStore) {
+        let first = open(&store).await;
+        let codebase = registered(&first).await;
+        first.close().await;
+        let second = open(&store).await;
+        assert_eq!(second.codebases().await.unwrap(), [codebase]);
+    }
+
+    async fn many_processes_may_start_on_a_new_store_at_once(store: TestStore) {
+        let opens: Vec<_> = (0..8).map(|_| {
+            let url = store.url.clone();
+            tokio::spawn(async move { Store::open(&url, grove_store::Options::default()).await.map(drop) })
+        }).collect();
+        for open in opens {
+            open.await.unwrap().unwrap();
+        }
+    }
+
+    async fn a_newer_schema_is_refused_and_left_alone(store: TestStore) {
+        let url = store.url.clone();
+        let ours = open(&store).await;
+        registered(&ours).await;
+        ours.close().await;
+        let pool = sqlx::AnyPool::connect(&url).await.unwrap();
+        let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                     SELECT version + 100, 'from the future', success, checksum, execution_time FROM _sqlx_migrations";
+        pool.execute(newer).await.unwrap();
+        pool.close().await;
+        let before = file_bytes(&url);
+        let error = Store::open(&url, options()).await.unwrap_err();
+        assert!(matches!(error, StoreError::NewerSchema { found, known } if found == latest_version() + 100 && known == latest_version()), "{error}");
+        assert_eq!(file_bytes(&url), before);
+    }
+
+    async fn a_schema_that_was_tampered_with_is_refused(store: TestStore) {
+        let url = store.url.clone();
+        open(&store).await.close().await;
+        let pool = sqlx::AnyPool::connect(&url).await.unwrap();
+        let other = if url.starts_with("sqlite") { "X'00'" } else { "'\\x00'::bytea" };
+        pool.execute(sqlx::AssertSqlSafe(format!("UPDATE _sqlx_migrations SET checksum = {other}"))).await.unwrap();
+        pool.close().await;
+        assert!(matches!(Store::open(&url, options()).await, Err(StoreError::ForeignSchema(1))));
+    }
+
+    async fn rows_of_every_earlier_version_survive_the_way_up(store: TestStore) {
+        // Rows as version 1 wrote them; each later version adds its own file beside this one.
+        let url = store.url.clone();
+        open(&store).await.close().await;
+        let pool = sqlx::AnyPool::connect(&url).await.unwrap();
+        pool.execute(include_str!("seeds/0001_ground.sql")).await.unwrap();
+        pool.close().await;
+        let store = open(&store).await;
+        let codebases = store.codebases().await.unwrap();
+        assert_eq!(codebases.len(), 1);
+        let environments = store.environments(codebases[0].id, true).await.unwrap();
+        let states: Vec<(Status, Vec<u64>)> = environments.into_iter().map(|e| (e.status, e.related_issues)).collect();
+        assert_eq!(states, [(Status::Destroyed, vec![]), (Status::Active, vec![41, 42])]);
+        let conversations = store.conversations_in(codebases[0].id).await.unwrap();
+        assert_eq!(conversations.values().flatten().collect::<Vec<_>>(), ["acme/app#42"]);
+    }
+}
+
+/// The database file, for SQLite.
+fn file_bytes(url: &str) -> Option<Vec<u8>> {
+    url.strip_prefix("sqlite://").map(|path| fs::read(path).unwrap())
+}
+
+#[tokio::test]
+async fn corrupt_files_are_refused_and_left_alone() {
+    let store = TestStore::new(Engine::Sqlite);
+    let path = store.url.strip_prefix("sqlite://").unwrap().to_owned();
+    let sound = open(&store).await;
+    let codebase = registered(&sound).await;
+    for n in 1..40 {
+        let new = new_environment(&codebase, Kind::Issue, &n.to_string(), &format!("issue-{n}"));
+        won(&sound, &new).await;
+    }
+    sound.close().await;
+    let good = fs::read(&path).unwrap();
+    let page = 4096;
+    assert!(good.len() > 8 * page);
+    let mut header = good.clone();
+    header[..16].fill(b'x');
+    let mut schema = good.clone();
+    schema[100..page].fill(0xff);
+    let mut middle = good.clone();
+    middle[3 * page..6 * page].fill(0xab);
+    let cut = good[..page * 2 + 100].to_vec();
+    let text = b"not a database at all".to_vec();
+    for (what, bytes) in [("header", header), ("schema", schema), ("middle", middle), ("cut", cut), ("text", text)] {
+        fs::write(&path, &bytes).unwrap();
+        let error = Store::open(&store.url, options()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{what}: {error:?}");
+        assert_eq!(fs::read(&path).unwrap(), bytes, "{what} was touched");
+    }
+    fs::write(&path, &good).unwrap();
+    open(&store).await;
+}
+
+#[tokio::test]
+async fn the_stores_folder_is_private_and_the_file_is_in_wal_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("deep/er #%?/grove.db");
+    let url = format!("sqlite://{}", path.display().to_string().split('?').next().unwrap());
+    let store = Store::open(&url, options()).await.unwrap();
+    registered(&store).await;
+    let folder = dir.path().join("deep");
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let wal = walk(&folder).into_iter().any(|file| file.ends_with("-wal"));
+    assert!(wal, "{:?}", walk(&folder));
+}
+
+fn walk(dir: &std::path::Path) -> Vec<String> {
+    fs::read_dir(dir)
+        .unwrap()
+        .flat_map(|entry| {
+            let path = entry.unwrap().path();
+            if path.is_dir() { walk(&path) } else { vec![path.display().to_string()] }
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn nonsense_addresses_are_refused_without_repeating_them() {
+    for url in ["mysql://me:secret@host/x", "grove.db", "sqlite:", "sqlite::memory:", ""] {
+        let error = Store::open(url, options()).await.unwrap_err();
+        assert!(matches!(error, StoreError::BadAddress(_)), "{url}: {error}");
+        assert!(!error.to_string().contains("secret"));
+    }
+}
