@@ -1,1 +1,15 @@
+//! What Grovekeeper decides and does, above git and the store and below any platform.
+//!
+//! * [`settings`]: what was configured, where, and what it means.
+//! * [`codebases`]: registering repositories.
+//! * [`isolation`]: an environment for a piece of work.
+//! * [`view`]: environments as people and scripts see them.
+//! * [`words`]: every sentence that a person reads when something is refused.
 
+pub mod codebases;
+pub mod isolation;
+pub mod settings;
+pub mod view;
+pub mod words;
+
+pub use words::{Problem, Reason};

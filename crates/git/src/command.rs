@@ -22,7 +22,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
 use crate::redact;
@@ -76,6 +76,8 @@ pub enum GitError {
     Spawn(#[source] io::Error),
     #[error("`git {what}` did not finish within {} s and was ended", after.as_secs())]
     TimedOut { what: String, after: Duration },
+    #[error("`git {what}` was interrupted")]
+    Interrupted { what: String },
     #[error("`git {what}` failed: {line}")]
     Failed {
         what: String,
@@ -120,6 +122,7 @@ pub enum Place<'a> {
 pub struct Git {
     program: PathBuf,
     permits: Arc<Semaphore>,
+    interrupt: Arc<Notify>,
 }
 
 impl Default for Git {
@@ -131,7 +134,13 @@ impl Default for Git {
 impl Git {
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { program: program.into(), permits: Arc::new(Semaphore::new(2 * cores)) }
+        Self { program: program.into(), permits: Arc::new(Semaphore::new(2 * cores)), interrupt: Arc::default() }
+    }
+
+    /// Ends the calls that are running now, each with everything it started. Calls made later run
+    /// as usual: whoever was interrupted still has to clean up.
+    pub fn interrupt(&self) {
+        self.interrupt.notify_waiters();
     }
 
     /// Begins a call of `git <subcommand>`.
@@ -312,12 +321,17 @@ impl Invocation<'_> {
 
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let stdin = self.stdin.clone();
-        let status = tokio::time::timeout(self.limit, running.finish(stdin, &mut stdout, &mut stderr)).await;
+        let (limit, interrupted) = (tokio::time::sleep(self.limit), self.git.interrupt.notified());
+        let status = tokio::select! {
+            status = running.finish(stdin, &mut stdout, &mut stderr) => Ok(status.map_err(GitError::Spawn)?),
+            () = limit => Err(GitError::TimedOut { what: self.what(), after: self.limit }),
+            () = interrupted => Err(GitError::Interrupted { what: self.what() }),
+        };
         let status = match status {
-            Ok(status) => status.map_err(GitError::Spawn)?,
-            Err(_) => {
+            Ok(status) => status,
+            Err(ended) => {
                 running.end_everything(&mark).await;
-                return Err(GitError::TimedOut { what: self.what(), after: self.limit });
+                return Err(ended);
             }
         };
         running.group = None;

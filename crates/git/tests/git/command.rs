@@ -236,6 +236,22 @@ async fn a_cancelled_call_does_not_leave_git_running() {
 }
 
 #[tokio::test]
+async fn an_interrupt_ends_what_runs_and_nothing_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let git = Git::with_program(program(dir.path(), "[ -e started ] && exit 0; touch started; sleep 600"));
+    let started = dir.path().join("started");
+    let wait_and_interrupt = async {
+        while !started.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        git.interrupt();
+    };
+    let (ran, ()) = tokio::join!(git.command(Place::Dir(dir.path()), "status").run(), wait_and_interrupt);
+    assert!(matches!(ran.unwrap_err(), GitError::Interrupted { .. }));
+    git.command(Place::Dir(dir.path()), "status").run().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_world_opens() {
     with_every_git(TestRepo::with_git, async |world| {
         assert_eq!(world.repo.root, world.test.path());

@@ -1,0 +1,70 @@
+//! An environment for a piece of work.
+//!
+//! [`Isolation::create`] is the story: is there one already → claim the work in the store → let
+//! the [`IsolationProvider`] make it → record it, or take everything back. The store's `creating`
+//! row is the lock, so that two who ask at once get one environment.
+
+mod create;
+mod find;
+mod mirror;
+pub mod places;
+mod provider;
+mod worktree;
+
+use std::io;
+use std::path::PathBuf;
+
+use grove_git::GitError;
+use grove_git::base::BaseError;
+use grove_git::include::IncludeError;
+use grove_git::worktree::AddError;
+use grove_model::{BranchName, WorkError};
+use grove_store::StoreError;
+
+use crate::settings::SettingsError;
+
+pub use create::{CreatedBy, Isolation, Outcome, Wish, with_repository_settings};
+pub use find::find;
+pub use mirror::{Mirrored, Mirrors};
+pub use provider::{Found, Health, IsolationProvider, IsolationRequest, Made, TakeBack};
+pub use worktree::WorktreeProvider;
+
+#[derive(Debug, thiserror::Error)]
+pub enum IsolationError {
+    #[error("the worktree for `{branch}` was not made")]
+    Add { branch: BranchName, error: Box<AddError> },
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Work(#[from] WorkError),
+    #[error("the files that the work needs could not be copied: {0}")]
+    Include(#[from] IncludeError),
+    #[error("the submodules could not be initialised: {0}")]
+    Submodules(String),
+    #[error("{} is outside of {}, where worktrees may be", path.display(), root.display())]
+    OutsideRoot { path: PathBuf, root: PathBuf },
+    #[error("{} has {free} free and {wanted} are kept free", path.display())]
+    LittleSpace { path: PathBuf, free: String, wanted: String },
+    #[error("{work} has an environment on `{branch}` already, so it cannot start from another commit")]
+    HasEnvironment { work: String, branch: BranchName },
+    #[error("{work} works on `{branch}` already, at {}", path.display())]
+    Held { work: String, branch: BranchName, path: PathBuf },
+    #[error("no environment is called `{0}`")]
+    NoSuch(String),
+    #[error("`{name}` could be several environments: {}", candidates.join(", "))]
+    Ambiguous { name: String, candidates: Vec<String> },
+    #[error("the environment for {work} is being made by another process")]
+    InTheMaking { work: String },
+    #[error("{} is not there, and neither is the folder above it: its disk seems not to be mounted", .0.display())]
+    NotMounted(PathBuf),
+    #[error("{} holds more than it was made with: {why}", path.display())]
+    NotUntouched { path: PathBuf, why: String },
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+}

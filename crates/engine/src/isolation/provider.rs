@@ -1,0 +1,80 @@
+//! The seam where kinds of isolation differ: worktrees now, containers and other machines later.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use grove_git::base::Base;
+use grove_model::{BranchName, Codebase, CommitSha, Environment, Nonce, Work};
+
+use super::IsolationError;
+use crate::settings::Settings;
+
+/// Everything that a provider needs to know to make an environment.
+#[derive(Debug)]
+pub struct IsolationRequest<'a> {
+    pub codebase: &'a Codebase,
+    pub work: &'a Work,
+    pub branch: &'a BranchName,
+    pub path: &'a Path,
+    /// `--from`: any branch, tag or commit.
+    pub from: Option<&'a str>,
+    pub nonce: Nonce,
+    /// With those of the repository.
+    pub settings: &'a Settings,
+}
+
+/// What was made, and how to take it back if the record cannot be written.
+pub struct Made {
+    pub head: CommitSha,
+    pub base: Option<Base>,
+    /// What a person should know, each one sentence.
+    pub notes: Vec<String>,
+    pub take_back: Box<dyn TakeBack>,
+}
+
+#[async_trait]
+pub trait TakeBack: Send {
+    /// Removes everything that the creation made; gives what could not be removed.
+    async fn take_back(self: Box<Self>) -> Vec<String>;
+}
+
+/// An environment as it is outside of our records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub path: PathBuf,
+    /// `None` when it is on no branch.
+    pub branch: Option<String>,
+    pub head: Option<CommitSha>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    Good,
+    Missing,
+    /// Gone together with the folder above it.
+    NotMounted,
+    Bad(String),
+}
+
+#[async_trait]
+pub trait IsolationProvider: Send + Sync {
+    /// The word in the record's `provider` column.
+    fn name(&self) -> &'static str;
+
+    /// Makes the environment whole, or leaves nothing.
+    async fn create(&self, request: &IsolationRequest<'_>) -> Result<Made, IsolationError>;
+
+    /// Destroys an environment that holds nothing but what it was made with; refuses any other.
+    async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError>;
+
+    /// What is really at an environment's path, if it is one of this codebase.
+    async fn get(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError>;
+
+    /// All of a codebase's, whoever made them; never the canonical checkout.
+    async fn list(&self, codebase: &Codebase) -> Result<Vec<Found>, IsolationError>;
+
+    /// Makes sure that something made by others at `path` can be taken over; changes nothing.
+    async fn adopt(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError>;
+
+    async fn health_check(&self, codebase: &Codebase, environment: &Environment) -> Result<Health, IsolationError>;
+}

@@ -1,0 +1,178 @@
+//! Isolation by git worktree.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use grove_git::base::{BaseWish, choose_remote};
+use grove_git::parse::{WorktreeEntry, WorktreeHead};
+use grove_git::worktree::{self, AddError, Created, Prepared, Source, Wanted};
+use grove_git::{Git, Repository, include, submodules};
+use grove_model::{Codebase, Environment, PrHead, Work};
+
+use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, TakeBack};
+use crate::view::{Facts, facts_of};
+
+#[derive(Clone, Debug)]
+pub struct WorktreeProvider {
+    git: Git,
+}
+
+impl WorktreeProvider {
+    pub fn new(git: Git) -> Self {
+        Self { git }
+    }
+
+    fn repository(&self, codebase: &Codebase) -> Repository {
+        Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir)
+    }
+}
+
+/// What a kind of work needs of git.
+fn source_of(work: &Work) -> Source {
+    let number = work.key().number().unwrap_or_default();
+    match work {
+        Work::Issue { .. } | Work::Thread { .. } | Work::Task { .. } => Source::OwnBranch,
+        Work::PullRequest { head: PrHead::SameRepo { .. }, .. } => Source::PullRequestBranch,
+        Work::PullRequest { head: PrHead::Fork { pinned }, .. } => {
+            Source::PullRequestHead { number, pinned: pinned.clone() }
+        }
+        Work::Review { at, .. } => Source::PullRequestHead { number, pinned: at.clone() },
+    }
+}
+
+#[async_trait]
+impl IsolationProvider for WorktreeProvider {
+    fn name(&self) -> &'static str {
+        "worktree"
+    }
+
+    async fn create(&self, request: &IsolationRequest<'_>) -> Result<Made, IsolationError> {
+        let repo = self.repository(request.codebase);
+        let failed = |error: AddError| IsolationError::Add { branch: request.branch.clone(), error: Box::new(error) };
+        let remotes = repo.remotes().await?;
+        let remote = choose_remote(request.settings.remote(), &remotes).map_err(|error| failed(error.into()))?;
+        let wanted = Wanted {
+            branch: request.branch,
+            source: source_of(request.work),
+            remote: remote.as_deref(),
+            base: BaseWish {
+                explicit: request.from,
+                setting: request.settings.base_branch(),
+                recorded: request.codebase.default_branch.as_deref(),
+            },
+            fetch: request.settings.fetch(),
+        };
+        let prepared = Prepared::find(&repo, &wanted).await.map_err(failed)?;
+        let base = prepared.base.clone();
+        let mut created = worktree::add(&repo, request.path, prepared, request.nonce).await.map_err(failed)?;
+        let mut notes = std::mem::take(&mut created.warnings);
+        match furnish(&repo, &created, request).await {
+            Ok(more) => notes.extend(more),
+            Err(error) => {
+                take_back(&repo, &mut created).await;
+                return Err(error);
+            }
+        }
+        let head = created.head.clone();
+        Ok(Made { head, base, notes, take_back: Box::new(Worktree { repo, created }) })
+    }
+
+    async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError> {
+        let repo = self.repository(codebase);
+        let refuse = |why: String| IsolationError::NotUntouched { path: environment.path.clone(), why };
+        let facts =
+            facts_of(&self.git, codebase, std::slice::from_ref(environment)).await.remove(0).map_err(&refuse)?;
+        let here = match facts {
+            Facts::Missing => return Ok(()),
+            Facts::NotMounted => return Err(IsolationError::NotMounted(environment.path.clone())),
+            Facts::Present(here) => here,
+        };
+        if !here.status.is_clean() {
+            return Err(refuse("it has changes".to_owned()));
+        }
+        if here.status.head != environment.head_sha {
+            return Err(refuse("it has commits of its own".to_owned()));
+        }
+        let place = grove_git::Place::Worktree {
+            work_tree: &environment.path,
+            git_dir: &here.admin_dir,
+            common_dir: &repo.common_dir,
+        };
+        let ignored = self.git.command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
+        if !ignored.run().await?.stdout.is_empty() {
+            return Err(refuse("it has files that git ignores".to_owned()));
+        }
+        // Git's own removal checks once more and runs only on what was just found to hold nothing.
+        let remove = repo.command("worktree").args(["remove", "--"]).arg(&environment.path);
+        remove.long().run().await?;
+        Ok(())
+    }
+
+    async fn get(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError> {
+        Ok(self.list(codebase).await?.into_iter().find(|found| found.path == path))
+    }
+
+    async fn list(&self, codebase: &Codebase) -> Result<Vec<Found>, IsolationError> {
+        let entries = self.repository(codebase).worktrees().await?;
+        // The first is the canonical checkout.
+        Ok(entries.iter().skip(1).map(found).collect())
+    }
+
+    async fn adopt(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError> {
+        let Some(found) = self.get(codebase, path).await? else { return Ok(None) };
+        // What git lists may be gone, or another repository may stand there now.
+        let there = Repository::discover(&self.git, path).await;
+        Ok(there.is_ok_and(|there| there.common_dir == codebase.git_common_dir).then_some(found))
+    }
+
+    async fn health_check(&self, codebase: &Codebase, environment: &Environment) -> Result<Health, IsolationError> {
+        Ok(match facts_of(&self.git, codebase, std::slice::from_ref(environment)).await.remove(0) {
+            Ok(Facts::Present(_)) => Health::Good,
+            Ok(Facts::Missing) => Health::Missing,
+            Ok(Facts::NotMounted) => Health::NotMounted,
+            Err(why) => Health::Bad(why),
+        })
+    }
+}
+
+fn found(entry: &WorktreeEntry) -> Found {
+    let head = match &entry.head {
+        WorktreeHead::Bare => None,
+        WorktreeHead::Branch { at, .. } => at.clone(),
+        WorktreeHead::Detached(at) => Some(at.clone()),
+    };
+    Found { path: entry.path.clone(), branch: entry.branch().map(str::to_owned), head }
+}
+
+/// What comes into a new worktree besides the commit: submodules and ignored files.
+async fn furnish(
+    repo: &Repository,
+    created: &Created,
+    request: &IsolationRequest<'_>,
+) -> Result<Vec<String>, IsolationError> {
+    if request.settings.submodules() {
+        let initialised = submodules::initialise(repo.git(), &created.path).await;
+        initialised.map_err(|error| IsolationError::Submodules(error.line()))?;
+    }
+    let included = include::copy_ignored(repo, &created.path, request.settings.copy()).await?;
+    created.unlock().map_err(|error| IsolationError::Add { branch: created.branch.clone(), error: Box::new(error) })?;
+    Ok(included.refused)
+}
+
+struct Worktree {
+    repo: Repository,
+    created: Created,
+}
+
+#[async_trait]
+impl TakeBack for Worktree {
+    async fn take_back(mut self: Box<Self>) -> Vec<String> {
+        self.created.undo(&self.repo).await
+    }
+}
+
+async fn take_back(repo: &Repository, created: &mut Created) {
+    for left in created.undo(repo).await {
+        tracing::warn!(path = %created.path.display(), "taking a worktree back: {left}");
+    }
+}

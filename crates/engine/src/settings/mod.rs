@@ -1,0 +1,183 @@
+//! Settings: `GROVE_HOME/config.toml`, then `<repo>/.grove/config.toml` (from the base branch, a
+//! few keys only), then the environment, then flags; the later wins.
+//!
+//! Every key is in one table ([`KEYS`]); what is not there, or does not fit, stops the start with
+//! file, line, key and the nearest name that exists.
+
+mod home;
+mod keys;
+mod load;
+mod value;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use grove_git::base::FetchPolicy;
+
+pub use home::grove_home;
+pub use keys::{KEYS, Key};
+pub use load::Environment;
+pub use value::{Shape, Value};
+
+/// Where a value came from; a later one wins over an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    Default,
+    File {
+        path: PathBuf,
+        line: usize,
+    },
+    /// The repository's own file, in the branch named.
+    Repository {
+        branch: String,
+        line: usize,
+    },
+    Variable(String),
+    Flag(&'static str),
+}
+
+impl Origin {
+    fn rank(&self) -> u8 {
+        match self {
+            Origin::Default => 0,
+            Origin::File { .. } => 1,
+            Origin::Repository { .. } => 2,
+            Origin::Variable(_) => 3,
+            Origin::Flag(_) => 4,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => write!(f, "default"),
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::Repository { branch, line } => write!(f, "{REPOSITORY_FILE}:{line} on {branch}"),
+            Origin::Variable(name) => write!(f, "${name}"),
+            Origin::Flag(name) => write!(f, "{name}"),
+        }
+    }
+}
+
+/// The repository's own settings.
+pub const REPOSITORY_FILE: &str = ".grove/config.toml";
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {what}")]
+pub struct SettingsError {
+    pub origin: Origin,
+    pub what: String,
+    pub hint: String,
+}
+
+/// The effective settings, each with where it came from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    home: PathBuf,
+    user_home: Option<PathBuf>,
+    entries: BTreeMap<&'static str, (Value, Origin)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    Owner,
+    Project,
+    Sibling,
+}
+
+impl Settings {
+    /// GROVE_HOME.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// All keys in the table's order; `None` for those without a value.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static Key, Option<&(Value, Origin)>)> {
+        KEYS.iter().map(|key| (key, self.entries.get(key.name)))
+    }
+
+    fn set(&mut self, key: &'static Key, value: Value, origin: Origin) {
+        let weaker = self.entries.get(key.name).is_none_or(|(_, known)| known.rank() <= origin.rank());
+        if weaker {
+            self.entries.insert(key.name, (value, origin));
+        }
+    }
+
+    fn value(&self, name: &'static str) -> Option<&Value> {
+        debug_assert!(KEYS.iter().any(|key| key.name == name), "{name} is in the table");
+        self.entries.get(name).map(|(value, _)| value)
+    }
+
+    fn text(&self, name: &'static str) -> Option<&str> {
+        self.value(name).and_then(Value::as_text).filter(|text| !text.is_empty())
+    }
+
+    fn count(&self, name: &'static str) -> u64 {
+        self.value(name).and_then(Value::as_count).unwrap_or_default()
+    }
+
+    fn list(&self, name: &'static str) -> &[String] {
+        self.value(name).and_then(Value::as_list).unwrap_or_default()
+    }
+
+    /// A path, with `~` for the person's home and relative to GROVE_HOME.
+    fn path(&self, name: &'static str) -> Option<PathBuf> {
+        self.text(name).map(|text| self.home.join(home::expand(text, self.user_home.as_deref())))
+    }
+
+    pub fn store_url(&self) -> String {
+        let default = || format!("sqlite://{}", self.home.join("grove.db").display());
+        self.text("store.url").map_or_else(default, str::to_owned)
+    }
+
+    pub fn worktree_base(&self) -> PathBuf {
+        self.path("worktree.base").unwrap_or_else(|| self.home.join("worktrees"))
+    }
+
+    pub fn layout(&self) -> Layout {
+        match self.text("worktree.layout") {
+            Some("project") => Layout::Project,
+            Some("sibling") => Layout::Sibling,
+            _ => Layout::Owner,
+        }
+    }
+
+    pub fn base_branch(&self) -> Option<&str> {
+        self.text("worktree.base_branch")
+    }
+
+    pub fn remote(&self) -> Option<&str> {
+        self.text("worktree.remote")
+    }
+
+    pub fn fetch(&self) -> FetchPolicy {
+        match self.text("worktree.fetch") {
+            Some("always") => FetchPolicy::Always,
+            Some("never") => FetchPolicy::Never,
+            _ => FetchPolicy::Auto,
+        }
+    }
+
+    /// Patterns of ignored files to copy.
+    pub fn copy(&self) -> &[String] {
+        self.list("worktree.copy")
+    }
+
+    pub fn submodules(&self) -> bool {
+        self.value("worktree.submodules").and_then(Value::as_bool).unwrap_or(true)
+    }
+
+    pub fn branch_prefix(&self) -> &str {
+        self.text("worktree.branch_prefix").unwrap_or_default()
+    }
+
+    pub fn min_free_disk(&self) -> u64 {
+        self.count("limits.min_free_disk")
+    }
+
+    pub fn allowed_root(&self) -> Option<PathBuf> {
+        self.path("security.allowed_root")
+    }
+}

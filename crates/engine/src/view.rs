@@ -1,0 +1,249 @@
+//! Environments as people and scripts see them: the record together with what git and the disk say.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use grove_git::parse::{self, Status as GitStatus};
+use grove_git::{Git, Place};
+use grove_model::{Codebase, Environment, Moment, State, Status};
+use grove_store::{Store, StoreError};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+/// What is really there.
+#[derive(Clone, Debug)]
+pub enum Facts {
+    Missing,
+    /// Gone together with the folder above it.
+    NotMounted,
+    Present(Present),
+}
+
+#[derive(Clone, Debug)]
+pub struct Present {
+    pub admin_dir: PathBuf,
+    pub status: GitStatus,
+    /// Commits that the recorded base has not.
+    pub own_commits: Option<u64>,
+    /// Against the base as it is now.
+    pub ahead_behind: Option<(u64, u64)>,
+}
+
+/// Looks at each environment, several at once. What could not be found out is an error with the
+/// reason, never an assumption.
+pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<Facts, String>> {
+    let admin_dirs = admin_dirs(&codebase.git_common_dir);
+    let mut looks = JoinSet::new();
+    for (index, environment) in environments.iter().enumerate() {
+        let (git, environment, common_dir) = (git.clone(), environment.clone(), codebase.git_common_dir.clone());
+        let admin_dir = admin_dirs.get(&environment.path).cloned();
+        looks.spawn(async move { (index, look(&git, &common_dir, admin_dir, &environment).await) });
+    }
+    let mut facts = vec![Err("it was not looked at".to_owned()); environments.len()];
+    while let Some(look) = looks.join_next().await {
+        match look {
+            Ok((index, result)) => facts[index] = result,
+            Err(error) => tracing::error!("looking at an environment: {error}"),
+        }
+    }
+    facts
+}
+
+/// Git's entries by the worktree that each belongs to. A broken entry hides no other.
+fn admin_dirs(common_dir: &Path) -> HashMap<PathBuf, PathBuf> {
+    let entries = fs::read_dir(common_dir.join("worktrees")).into_iter().flatten().flatten();
+    let of = |admin: PathBuf| {
+        let mut text = fs::read(admin.join("gitdir")).ok()?;
+        while text.last() == Some(&b'\n') {
+            text.pop();
+        }
+        let dot_git = admin.join(PathBuf::from(OsString::from_vec(text)));
+        Some((dot_git.parent()?.to_owned(), admin))
+    };
+    entries.filter_map(|entry| of(entry.path())).collect()
+}
+
+async fn look(
+    git: &Git,
+    common_dir: &Path,
+    admin_dir: Option<PathBuf>,
+    environment: &Environment,
+) -> Result<Facts, String> {
+    let path = &environment.path;
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mounted = path.parent().is_some_and(Path::exists);
+            return Ok(if mounted { Facts::Missing } else { Facts::NotMounted });
+        }
+        Err(error) => return Err(error.to_string()),
+        Ok(_) => {}
+    }
+    let admin_dir = admin_dir.ok_or("git does not know it as a worktree of this repository")?;
+    // Pinned: an agent may have rewritten what is inside.
+    let place = Place::Worktree { work_tree: path, git_dir: &admin_dir, common_dir };
+    let status = git.command(place, "status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]);
+    let output = status.long().run().await.map_err(|error| error.to_string())?;
+    let status = parse::status(&output.stdout).map_err(|error| error.to_string())?;
+    let repository = Place::Repository(common_dir);
+    let (mut own_commits, mut ahead_behind) = (None, None);
+    if let Some(head) = &status.head {
+        if let Some(base) = &environment.base_sha {
+            let base = format!("^{base}");
+            own_commits = counts(git, repository, &["--count", head.as_str(), &base]).await.map(|(count, _)| count);
+        }
+        if let Some(base) = &environment.base_ref {
+            let range = format!("{base}...{head}");
+            ahead_behind = counts(git, repository, &["--left-right", "--count", &range])
+                .await
+                .map(|(behind, ahead)| (ahead, behind));
+        }
+    }
+    Ok(Facts::Present(Present { admin_dir, status, own_commits, ahead_behind }))
+}
+
+/// `rev-list --count`: one number, or two. `None` when a commit is not known any more.
+async fn counts(git: &Git, place: Place<'_>, args: &[&str]) -> Option<(u64, u64)> {
+    let (flags, revisions) = args.split_at(args.iter().position(|arg| !arg.starts_with("--"))?);
+    let text = git.command(place, "rev-list").args(flags).arg("--end-of-options").args(revisions).text().await.ok()?;
+    let mut numbers = text.split_whitespace().map(str::parse);
+    let first = numbers.next()?.ok()?;
+    Some((first, numbers.next().and_then(Result::ok).unwrap_or_default()))
+}
+
+/// The state, first that holds.
+pub fn state_of(environment: &Environment, facts: Option<&Result<Facts, String>>) -> State {
+    let present = match facts {
+        Some(Ok(Facts::Present(present))) => Some(present),
+        _ => None,
+    };
+    match environment.status {
+        Status::Failed => State::Failed,
+        Status::Hibernated => State::Hibernated,
+        Status::Destroyed => State::Missing,
+        // Before the look at the disk: what is being made is not there yet.
+        Status::Creating | Status::Initializing => State::Creating,
+        _ if matches!(facts, Some(Err(_))) => State::Broken,
+        _ if matches!(facts, Some(Ok(Facts::Missing | Facts::NotMounted))) => State::Missing,
+        Status::Merging | Status::Removing => State::Merging,
+        Status::Active => match present {
+            Some(present) if !present.status.is_clean() => State::Dirty,
+            Some(present) if present.own_commits == Some(0) => State::Fresh,
+            _ => State::Active,
+        },
+    }
+}
+
+/// An environment as `--json` and the API give it.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: String,
+    pub codebase: String,
+    pub workflow_type: String,
+    pub workflow_id: String,
+    pub branch: String,
+    pub path: PathBuf,
+    pub provider: String,
+    pub status: Status,
+    pub state: State,
+    pub merged_by: Option<String>,
+    pub ahead: Option<u64>,
+    pub behind: Option<u64>,
+    pub dirty: bool,
+    pub untracked: usize,
+    pub adopted: bool,
+    pub base: Option<String>,
+    pub base_sha: Option<String>,
+    pub head_sha: Option<String>,
+    pub conversations: Vec<String>,
+    pub created_by_platform: Option<String>,
+    pub created_at: Moment,
+    pub last_activity_at: Moment,
+    pub size_bytes: Option<i64>,
+    pub metadata: Value,
+    /// Why nothing is known, or what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The views of a codebase's environments; `all` includes those destroyed.
+pub async fn views(git: &Git, store: &Store, codebase: &Codebase, all: bool) -> Result<Vec<View>, StoreError> {
+    let environments = store.environments(codebase.id, all).await?;
+    views_of(git, store, codebase, environments).await
+}
+
+pub async fn views_of(
+    git: &Git,
+    store: &Store,
+    codebase: &Codebase,
+    environments: Vec<Environment>,
+) -> Result<Vec<View>, StoreError> {
+    let conversations = store.conversations_in(codebase.id).await?;
+    let (ended, live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
+    let facts = facts_of(git, codebase, &live).await;
+    let live = live.into_iter().zip(facts.into_iter().map(Some));
+    let mut views: Vec<View> = live
+        .chain(ended.into_iter().map(|environment| (environment, None)))
+        .map(|(environment, facts)| {
+            let conversations = conversations.get(&environment.id).cloned().unwrap_or_default();
+            view(codebase, &environment, facts.as_ref(), conversations)
+        })
+        .collect();
+    views.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    Ok(views)
+}
+
+fn view(
+    codebase: &Codebase,
+    environment: &Environment,
+    facts: Option<&Result<Facts, String>>,
+    conversations: Vec<String>,
+) -> View {
+    let present = match facts {
+        Some(Ok(Facts::Present(present))) => Some(present),
+        _ => None,
+    };
+    let counts = present.map(|present| &present.status);
+    let head = present.and_then(|present| present.status.head.clone()).or_else(|| environment.head_sha.clone());
+    let unknown = facts.and_then(|facts| facts.as_ref().err().cloned());
+    View {
+        id: environment.id.to_string(),
+        codebase: codebase.name.clone(),
+        workflow_type: environment.work.kind().to_string(),
+        workflow_id: environment.work.id().to_owned(),
+        branch: environment.branch.to_string(),
+        path: environment.path.clone(),
+        provider: environment.provider.clone(),
+        status: environment.status,
+        state: state_of(environment, facts),
+        merged_by: None,
+        ahead: present.and_then(|present| present.ahead_behind).map(|(ahead, _)| ahead),
+        behind: present.and_then(|present| present.ahead_behind).map(|(_, behind)| behind),
+        dirty: counts.is_some_and(|status| !status.is_clean()),
+        untracked: counts.map_or(0, |status| status.counts.untracked),
+        adopted: environment.is_adopted(),
+        base: environment.base_ref.clone(),
+        base_sha: environment.base_sha.as_ref().map(ToString::to_string),
+        head_sha: head.map(|sha| sha.to_string()),
+        conversations,
+        created_by_platform: environment.created_by_platform.clone(),
+        created_at: environment.created_at,
+        last_activity_at: environment.last_activity_at,
+        size_bytes: environment.size_bytes,
+        metadata: metadata(environment),
+        error: unknown.or_else(|| environment.error.clone()),
+    }
+}
+
+/// The record's metadata with the links, as the seeds name them.
+fn metadata(environment: &Environment) -> Value {
+    let mut printed = serde_json::to_value(&environment.metadata).unwrap_or_else(|_| json!({}));
+    printed["related_issues"] = json!(environment.related_issues);
+    printed["related_prs"] = json!(environment.related_prs);
+    printed["adopted"] = json!(environment.is_adopted());
+    printed["migrated"] = json!(environment.metadata.migrated_at.is_some());
+    printed
+}
