@@ -305,23 +305,27 @@ impl Repository {
         }
     }
 
-    /// The base as this repository alone knows it.
+    /// The base as this repository alone knows it. A ref keeps its name; other words (`HEAD~2`, a
+    /// short id) would mean something else tomorrow and become the commit.
     async fn base_here(&self, name: &str) -> Result<Base, BaseError> {
+        let head = matches!(name, "HEAD" | "@");
+        let branch = if head { self.current_branch().await? } else { None };
+        let name = branch.as_deref().unwrap_or(name);
+        let full = ["refs/heads/", "refs/tags/", "refs/remotes/", ""].map(|prefix| format!("{prefix}{name}"));
+        if BranchName::parse(name).is_ok() {
+            let refs = self.refs(&full[..if name.starts_with("refs/") { 4 } else { 3 }]).await?;
+            if let Some(line) = full.iter().find_map(|name| refs.get(name)) {
+                let committed = line.committed.and_then(Moment::from_unix);
+                return Ok(Base { name: name.to_owned(), sha: line.at.clone(), committed, not_fetched: None });
+            }
+        }
         let Some(sha) = self.commit_of(name).await? else {
             let unborn = self.current_branch().await?.as_deref() == Some(name);
             return Err(if unborn { BaseError::Unborn(name.to_owned()) } else { BaseError::Unknown(name.to_owned()) });
         };
-        let committed = self
-            .command("show")
-            .args(["--no-patch", "--no-show-signature", "--format=%ct", sha.as_str()])
-            .text()
-            .await?;
-        Ok(Base {
-            name: name.to_owned(),
-            committed: committed.trim().parse().ok().and_then(Moment::from_unix),
-            sha,
-            not_fetched: None,
-        })
+        let show = self.command("show").args(["--no-patch", "--no-show-signature", "--format=%ct", sha.as_str()]);
+        let committed = show.text().await?.trim().parse().ok().and_then(Moment::from_unix);
+        Ok(Base { name: sha.to_string(), sha, committed, not_fetched: None })
     }
 }
 

@@ -47,6 +47,10 @@ impl Postgres {
         self.launch();
     }
 
+    pub fn start_again(&self) {
+        self.launch();
+    }
+
     pub fn stop(&self) {
         self.run("pg_ctl", &["-D", self.data().to_str().expect("utf-8"), "-m", "fast", "-w", "stop"]);
     }

@@ -8,6 +8,11 @@ use grove_model::BranchName;
 pub enum Value {
     Text(String),
     Count(u64),
+    /// A time in seconds or a size in bytes, with the words that it was given in.
+    Measure {
+        amount: u64,
+        written: String,
+    },
     Bool(bool),
     List(Vec<String>),
 }
@@ -18,7 +23,10 @@ impl Value {
     }
 
     pub fn as_count(&self) -> Option<u64> {
-        if let Value::Count(count) = self { Some(*count) } else { None }
+        match self {
+            Value::Count(count) | Value::Measure { amount: count, .. } => Some(*count),
+            _ => None,
+        }
     }
 
     pub fn as_bool(&self) -> Option<bool> {
@@ -35,6 +43,7 @@ impl fmt::Display for Value {
         match self {
             Value::Text(text) => f.write_str(text),
             Value::Count(count) => count.fmt(f),
+            Value::Measure { written, .. } => f.write_str(written),
             Value::Bool(value) => value.fmt(f),
             Value::List(list) => f.write_str(&list.join(", ")),
         }
@@ -110,8 +119,8 @@ impl Shape {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Some(Value::List(items.map(str::to_owned).collect()))
             }
-            Shape::Duration => seconds(text).map(Value::Count),
-            Shape::Size => bytes(text).map(Value::Count),
+            Shape::Duration => seconds(text).map(|amount| Value::Measure { amount, written: text.to_owned() }),
+            Shape::Size => bytes(text).map(|amount| Value::Measure { amount, written: text.to_owned() }),
             Shape::Pool => (text == "auto" || text.parse::<u32>().is_ok()).then(kept)?,
             Shape::BranchPrefix => (text.is_empty() || BranchName::parse(&format!("{text}x")).is_ok()).then(kept)?,
         }
@@ -176,10 +185,12 @@ mod tests {
     #[test]
     fn values_are_read_or_refused() {
         let read = |shape: Shape, text: &str| shape.read(text).map(|value| value.to_string());
-        assert_eq!(read(Shape::Size, "1GiB").as_deref(), Some("1073741824"));
-        assert_eq!(read(Shape::Size, "500 MB").as_deref(), Some("500000000"));
-        assert_eq!(read(Shape::Size, "99999999999999TB"), None);
-        assert_eq!(read(Shape::Duration, "10m").as_deref(), Some("600"));
+        let amount = |shape: Shape, text: &str| shape.read(text).and_then(|value| value.as_count());
+        assert_eq!(amount(Shape::Size, "1GiB"), Some(1 << 30));
+        assert_eq!(amount(Shape::Size, "500 MB"), Some(500_000_000));
+        assert_eq!(amount(Shape::Size, "99999999999999TB"), None);
+        assert_eq!(amount(Shape::Duration, "10m"), Some(600));
+        assert_eq!(read(Shape::Duration, "10m").as_deref(), Some("10m"), "shown as it was written");
         assert_eq!(read(Shape::Duration, "0s"), None);
         assert_eq!(read(Shape::Duration, "10"), None);
         assert_eq!(read(Shape::Count { least: 1 }, "abc"), None);

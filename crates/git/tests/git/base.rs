@@ -166,6 +166,14 @@ async fn words_of_a_person_may_be_anything_that_names_a_commit() {
             let found = base(world, explicit(words), FetchPolicy::Always).await.unwrap();
             assert_eq!(found.sha.as_str(), sha, "{words}");
             assert_eq!(found.not_fetched, None, "{words}");
+            let lasting = match words {
+                "HEAD" => "main",
+                "HEAD~1" => &old,
+                words if old.starts_with(words) => &old,
+                words => words,
+            };
+            assert_eq!(found.name, lasting, "{words}");
+            assert!(found.committed.is_some(), "{words}");
         }
         let newest = test.push_commit("refs/heads/main", "origin/main", "elsewhere");
         let error = base(world, explicit("main"), FetchPolicy::Always).await.unwrap_err();

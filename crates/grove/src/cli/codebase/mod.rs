@@ -1,0 +1,44 @@
+//! `grove codebase …`
+
+mod add;
+mod list;
+mod remove;
+mod show;
+
+use clap::Subcommand;
+use grove_model::Codebase;
+use serde_json::{Value, json};
+
+use super::{Context, Done};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Register a repository
+    Add(add::Args),
+    /// List the registered repositories
+    List,
+    /// Show one repository
+    Show(show::Args),
+    /// End a registration; checkouts and branches stay
+    Remove(remove::Args),
+}
+
+pub async fn run(context: &Context, command: Command) -> Done {
+    match command {
+        Command::Add(args) => add::run(context, &args).await,
+        Command::List => list::run(context).await,
+        Command::Show(args) => show::run(context, &args).await,
+        Command::Remove(args) => remove::run(context, &args).await,
+    }
+}
+
+/// A codebase as scripts see it.
+fn as_json(codebase: &Codebase) -> Value {
+    json!({
+        "id": codebase.id,
+        "name": codebase.name,
+        "default_cwd": codebase.default_cwd,
+        "repository_url": codebase.repository_url,
+        "default_branch": codebase.default_branch,
+    })
+}

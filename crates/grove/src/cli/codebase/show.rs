@@ -1,0 +1,46 @@
+//! `grove codebase show [NAME]`
+
+use std::process::ExitCode;
+
+use grove_engine::isolation::places;
+use serde_json::json;
+
+use super::{Context, Done, as_json};
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its name; without it, the one that this directory is in
+    name: Option<String>,
+}
+
+pub async fn run(context: &Context, args: &Args) -> Done {
+    let store = context.store().await?;
+    let codebase = context.codebases(&store).meant(args.name.as_deref(), &context.cwd).await?;
+    let worktrees = places::worktrees_of(&codebase, &context.settings);
+    let environments = store.environments(codebase.id, false).await?.len();
+    if context.json {
+        let mut value = as_json(&codebase);
+        value["worktrees_path"] = json!(worktrees);
+        value["worktrees"] = json!(environments);
+        value["created_at"] = json!(codebase.created_at);
+        output::json(&value);
+    } else {
+        output::fields(&[
+            ("name", codebase.name),
+            ("id", codebase.id.to_string()),
+            ("checkout", codebase.default_cwd.display().to_string()),
+            ("remote", codebase.repository_url.unwrap_or_default()),
+            (
+                "default branch",
+                codebase
+                    .default_branch
+                    .unwrap_or_else(|| "not known; `--from` or `worktree.base_branch` says it".to_owned()),
+            ),
+            ("worktrees", format!("{environments} in {}", worktrees.display())),
+            ("registered", output::ago(codebase.created_at)),
+        ]);
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,74 @@
+//! What every command works with.
+
+use std::path::PathBuf;
+
+use grove_engine::Problem;
+use grove_engine::codebases::Codebases;
+use grove_engine::isolation::{Isolation, find};
+use grove_engine::settings::{Environment, Settings};
+use grove_git::Git;
+use grove_model::Codebase;
+use grove_store::{Options, Store};
+
+pub struct Context {
+    pub json: bool,
+    pub cwd: PathBuf,
+    pub git: Git,
+    pub settings: Settings,
+}
+
+impl Context {
+    pub fn new(json: bool) -> Result<Self, Problem> {
+        let environment = Environment::of_this_process().map_err(|error| {
+            Problem::new(
+                "not_found",
+                format!("The current directory cannot be read: {error}."),
+                "Go into a directory that exists.",
+            )
+        })?;
+        let settings = Settings::load(&environment)?;
+        Ok(Self { json, cwd: environment.cwd, git: Git::default(), settings })
+    }
+
+    /// The store, made on first use.
+    pub async fn store(&self) -> Result<Store, Problem> {
+        Ok(Store::open(&self.settings.store_url(), Options::default()).await?)
+    }
+
+    pub fn codebases(&self, store: &Store) -> Codebases {
+        Codebases { git: self.git.clone(), store: store.clone(), settings: self.settings.clone() }
+    }
+
+    pub fn isolation(&self, store: &Store) -> Isolation {
+        Isolation::new(self.git.clone(), store.clone(), self.settings.clone())
+    }
+
+    /// The codebase that is meant, and its environment called `name`.
+    pub async fn environment(
+        &self,
+        store: &Store,
+        codebase: Option<&str>,
+        name: &str,
+    ) -> Result<(Codebase, grove_model::Environment), Problem> {
+        let codebase = self.codebases(store).meant(codebase, &self.cwd).await?;
+        let environments = store.environments(codebase.id, false).await?;
+        let environment = find(name, &environments)?.clone();
+        Ok((codebase, environment))
+    }
+
+    /// The first Ctrl-C ends the git that runs, so that the command fails and cleans up behind
+    /// itself; the second ends the program.
+    pub fn interrupt_git_on_signals(&self) {
+        use tokio::signal::unix::{SignalKind, signal};
+        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+            let Ok(mut signals) = signal(kind) else { continue };
+            let git = self.git.clone();
+            tokio::spawn(async move {
+                signals.recv().await;
+                git.interrupt();
+                signals.recv().await;
+                std::process::exit(130);
+            });
+        }
+    }
+}

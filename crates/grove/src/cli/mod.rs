@@ -1,0 +1,105 @@
+//! The terminal: one file per subcommand.
+
+mod codebase;
+mod completions;
+mod config;
+mod context;
+mod worktree;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use grove_engine::Problem;
+
+pub use context::Context;
+
+use crate::output;
+
+/// Gives every piece of work its own git worktree.
+#[derive(Debug, Parser)]
+#[command(name = "grove", version, arg_required_else_help = true, disable_help_subcommand = true)]
+struct Grove {
+    /// Print JSON, also for errors
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make, list and use worktrees
+    #[command(subcommand)]
+    Worktree(worktree::Command),
+    /// Register repositories
+    #[command(subcommand)]
+    Codebase(codebase::Command),
+    /// Look at the settings
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print completions for a shell
+    Completions(completions::Args),
+}
+
+/// How a command ends when nothing went wrong.
+pub type Done = Result<ExitCode, Problem>;
+
+pub fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let json = arguments.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+    let grove = match Grove::try_parse_from(&arguments) {
+        Ok(grove) => grove,
+        Err(error) => return wrong_usage(&error, json),
+    };
+    log_to_stderr();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let problem =
+                Problem::new("failed", format!("The runtime could not start: {error}."), "Check the machine's limits.");
+            return output::problem(&problem, json);
+        }
+    };
+    match runtime.block_on(run(grove)) {
+        Ok(code) => code,
+        Err(problem) => output::problem(&problem, json),
+    }
+}
+
+async fn run(grove: Grove) -> Done {
+    if let Command::Completions(args) = grove.command {
+        return completions::run(&args);
+    }
+    let context = Context::new(grove.json)?;
+    context.interrupt_git_on_signals();
+    // Boxed: one command's state is not everybody's stack.
+    match grove.command {
+        Command::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
+        Command::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
+        Command::Config(command) => Box::pin(config::run(&context, command)).await,
+        Command::Completions(_) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Help and version are no errors; everything else is exit code 2 and, with `--json`, JSON too.
+fn wrong_usage(error: &clap::Error, json: bool) -> ExitCode {
+    use clap::error::ErrorKind;
+    let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if asked_for || !json {
+        let _ = error.print();
+        return ExitCode::from(if asked_for { 0 } else { 2 });
+    }
+    let text = error.render().to_string();
+    // The first paragraph is the sentence; usage and hints follow it.
+    let sentence: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let problem = Problem::new("usage", sentence.join(" ").trim_start_matches("error: "), "See `grove --help`.");
+    output::problem(&problem, true);
+    ExitCode::from(2)
+}
+
+/// `GROVE_LOG=debug` shows more.
+fn log_to_stderr() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("GROVE_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+}

@@ -1,0 +1,109 @@
+//! `grove worktree create NAME`
+
+use std::process::ExitCode;
+
+use grove_engine::Problem;
+use grove_engine::isolation::{CreatedBy, Outcome, Wish};
+use grove_engine::view::View;
+use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
+
+use super::{Context, Done, view_of};
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The branch, and the name of the task unless --kind and --id say which work it is
+    #[arg(required_unless_present_all = ["kind", "id"], allow_hyphen_values = true)]
+    name: Option<String>,
+    /// The codebase; without it, the one that this directory is in
+    #[arg(long)]
+    codebase: Option<String>,
+    /// Start from this branch, tag or commit
+    #[arg(long, visible_alias = "base", value_name = "REF")]
+    from: Option<String>,
+    /// What kind of work it is: issue, pr, review, thread or task
+    #[arg(long, requires = "id", value_parser = |text: &str| text.parse::<Kind>())]
+    kind: Option<Kind>,
+    /// The number of the issue or pull request, or the text of the thread or task
+    #[arg(long, requires = "kind")]
+    id: Option<String>,
+    /// For a pull request: it comes from a fork
+    #[arg(long, requires = "kind")]
+    fork: bool,
+    /// For a pull request or review: the commit to look at
+    #[arg(long, requires = "kind", value_parser = |text: &str| text.parse::<CommitSha>())]
+    sha: Option<CommitSha>,
+}
+
+pub async fn run(context: &Context, args: Args) -> Done {
+    let wish = wish(&args)?;
+    let store = context.store().await?;
+    let waiting = output::spinner("Making the worktree", context.json);
+    let made = async {
+        let codebase = context.codebases(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
+        let outcome = context.isolation(&store).create(&codebase, &wish).await?;
+        let view = view_of(context, &store, &codebase, outcome.environment().clone()).await?;
+        Ok::<_, Problem>((outcome, view))
+    };
+    let made = made.await;
+    waiting.finish_and_clear();
+    let (outcome, view) = made?;
+    if let Outcome::Created { notes, .. } = &outcome {
+        for note in notes {
+            output::warning(note);
+        }
+    }
+    if context.json {
+        output::json(&view);
+    } else {
+        say(&outcome, &view, args.sha.as_ref());
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the arguments ask for, checked before anything starts.
+fn wish(args: &Args) -> Result<Wish, Problem> {
+    let named = args.name.as_deref().map(BranchName::parse).transpose()?;
+    let pull_request = matches!(args.kind, Some(Kind::Pr | Kind::Review));
+    if (args.fork && args.kind != Some(Kind::Pr)) || (args.sha.is_some() && !pull_request) {
+        let message = "`--fork` goes with `--kind pr`, and `--sha` with `--kind pr` or `--kind review`.";
+        return Err(Problem::new("usage", message, "See `grove worktree create --help`."));
+    }
+    let work = match (args.kind, args.id.as_deref(), &named) {
+        (Some(kind), Some(id), named) => match kind {
+            Kind::Issue => Work::issue(id)?,
+            Kind::Thread => Work::thread(id)?,
+            Kind::Task => Work::task(id)?,
+            Kind::Review => Work::review(id, args.sha.clone())?,
+            Kind::Pr => match named {
+                Some(branch) if !args.fork => {
+                    Work::pull_request(id, PrHead::SameRepo { branch: branch.clone(), at: args.sha.clone() })?
+                }
+                _ => Work::pull_request(id, PrHead::Fork { pinned: args.sha.clone() })?,
+            },
+        },
+        (_, _, Some(name)) => Work::task(name.as_str())?,
+        _ => return Err(Problem::new("usage", "A name is missing.", "Give NAME, or `--kind` with `--id`.")),
+    };
+    let by = CreatedBy { platform: Some("cli".to_owned()), user: std::env::var("USER").ok() };
+    Ok(Wish { work, branch: named, from: args.from.clone(), by })
+}
+
+fn say(outcome: &Outcome, view: &View, sha: Option<&CommitSha>) {
+    let branch = output::strong(&format!("`{}`", view.branch));
+    match (outcome, sha) {
+        (Outcome::Created { .. }, Some(sha)) => {
+            output::line(&format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()))
+        }
+        (Outcome::Created { .. }, None) => output::line(&format!("Working in isolated branch {branch}")),
+        (Outcome::Reused { .. }, _) => {
+            output::line(&format!("Working in isolated branch {branch}, which was there already"))
+        }
+    }
+    let base = match (&view.base, &view.base_sha) {
+        (Some(base), Some(sha)) => format!("{base} at {}", &sha[..7]),
+        _ => String::new(),
+    };
+    output::fields(&[("path", view.path.display().to_string()), ("base", base)]);
+}

@@ -1,0 +1,46 @@
+//! `grove worktree exec NAME -- COMMAND`
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+
+use grove_engine::Problem;
+use grove_model::Status;
+
+use super::{Context, Done};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    named: super::Named,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Becomes the command, so that signals and the exit code are its own.
+pub async fn run(context: &Context, args: Args) -> Done {
+    let store = context.store().await?;
+    let (codebase, environment) = context.environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
+    store.close().await;
+    if !matches!(environment.status, Status::Active | Status::Failed) {
+        let message = format!("`{}` is {}, so nothing was run there.", environment.branch, environment.status);
+        return Err(Problem::new("not_active", message, "Wait until it is active."));
+    }
+    if !environment.path.is_dir() {
+        let message = format!("{} is not there, so nothing was run.", environment.path.display());
+        return Err(Problem::new("missing", message, "Make it again with `grove worktree create`."));
+    }
+    let [program, rest @ ..] = args.command.as_slice() else {
+        return Err(Problem::new("usage", "A command is missing.", "Give it behind `--`."));
+    };
+    let error = std::process::Command::new(program)
+        .args(rest)
+        .current_dir(&environment.path)
+        .env("GROVE_WORKTREE", &environment.path)
+        .env("GROVE_BRANCH", environment.branch.as_str())
+        .env("GROVE_CODEBASE", &codebase.name)
+        .env("GROVE_REPO", &codebase.default_cwd)
+        .exec();
+    let message = format!("`{}` could not be started: {error}.", program.to_string_lossy());
+    Err(Problem::new("exec_failed", message, "Check that the program is installed and on PATH."))
+}

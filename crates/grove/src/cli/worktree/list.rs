@@ -1,0 +1,90 @@
+//! `grove worktree list`
+
+use std::process::ExitCode;
+
+use grove_engine::codebases::CodebaseError;
+use grove_engine::view::{View, views};
+
+use super::{Context, Done};
+use crate::output::{self, Table};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this codebase; without it, the one that this directory is in, or all
+    #[arg(long)]
+    codebase: Option<String>,
+    /// Also those that were removed
+    #[arg(long)]
+    all: bool,
+}
+
+pub async fn run(context: &Context, args: &Args) -> Done {
+    let store = context.store().await?;
+    let codebases = match context.codebases(&store).meant(args.codebase.as_deref(), &context.cwd).await {
+        Ok(codebase) => vec![codebase],
+        Err(CodebaseError::Which(_) | CodebaseError::None) => store.codebases().await?,
+        Err(error) => return Err(error.into()),
+    };
+    let mut found = Vec::new();
+    for codebase in &codebases {
+        found.extend(views(&context.git, &store, codebase, args.all).await?);
+    }
+    if context.json {
+        output::json(&found);
+    } else if found.is_empty() {
+        output::line("No worktrees. `grove worktree create NAME` makes one.");
+    } else {
+        table(&found, codebases.len() > 1).print();
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(views: &[View], several: bool) -> Table {
+    let mut table = Table::new(["state", "branch", "work", "base", "changes", "active", "path"]);
+    for view in views {
+        let branch = if several {
+            format!("{} {}", output::dim(&view.codebase), output::strong(&view.branch))
+        } else {
+            output::strong(&view.branch)
+        };
+        table.row([
+            output::state(view.state),
+            branch,
+            work(view),
+            base(view),
+            changes(view),
+            output::ago(view.last_activity_at),
+            output::dim(&output::short_path(&view.path)),
+        ]);
+    }
+    table
+}
+
+fn work(view: &View) -> String {
+    match view.workflow_type.as_str() {
+        kind @ ("issue" | "pr" | "review") => format!("{kind} #{}", view.workflow_id),
+        kind => {
+            let short: String = view.workflow_id.chars().take(30).collect();
+            let dots = if short.len() < view.workflow_id.len() { "…" } else { "" };
+            format!("{kind} {short}{dots}")
+        }
+    }
+}
+
+/// `origin/main +2 -1`: two commits ahead of it, one behind.
+fn base(view: &View) -> String {
+    let Some(base) = &view.base else { return String::new() };
+    let count =
+        |sign: char, count: Option<u64>| count.filter(|n| *n > 0).map(|n| format!(" {sign}{n}")).unwrap_or_default();
+    format!("{base}{}{}", count('+', view.ahead), count('-', view.behind))
+}
+
+fn changes(view: &View) -> String {
+    match (&view.error, view.dirty, view.untracked) {
+        (Some(error), ..) => error.clone(),
+        (None, false, _) => String::new(),
+        (None, true, 0) => "changed".to_owned(),
+        (None, true, untracked) => format!("{untracked} untracked"),
+    }
+}

@@ -1,0 +1,60 @@
+//! `grove worktree …`
+
+mod create;
+mod exec;
+mod list;
+mod path;
+mod show;
+
+use clap::Subcommand;
+use grove_engine::Problem;
+use grove_engine::view::{View, views_of};
+use grove_model::{Codebase, Environment};
+use grove_store::Store;
+
+use super::{Context, Done};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a worktree for a piece of work, or find the one that it has
+    Create(create::Args),
+    /// List the worktrees
+    List(list::Args),
+    /// Show one worktree
+    Show(Named),
+    /// Print the path of a worktree, as in `cd "$(grove worktree path NAME)"`
+    Path(Named),
+    /// Run a command inside a worktree
+    Exec(exec::Args),
+}
+
+/// A worktree named by a person.
+#[derive(Debug, clap::Args)]
+pub struct Named {
+    /// A branch, a work such as issue-42, or the start of an id
+    name: String,
+    /// The codebase that it is in; without it, the one that this directory is in
+    #[arg(long)]
+    codebase: Option<String>,
+}
+
+pub async fn run(context: &Context, command: Command) -> Done {
+    match command {
+        Command::Create(args) => create::run(context, args).await,
+        Command::List(args) => list::run(context, &args).await,
+        Command::Show(named) => show::run(context, &named).await,
+        Command::Path(named) => path::run(context, &named).await,
+        Command::Exec(args) => exec::run(context, args).await,
+    }
+}
+
+/// One environment as scripts see it.
+async fn view_of(
+    context: &Context,
+    store: &Store,
+    codebase: &Codebase,
+    environment: Environment,
+) -> Result<View, Problem> {
+    let mut views = views_of(&context.git, store, codebase, vec![environment]).await?;
+    views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))
+}

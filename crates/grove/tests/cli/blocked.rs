@@ -1,0 +1,181 @@
+//! Creation that cannot be: one clear sentence, and nothing changed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use grove_testkit::{Ran, TestRepo, both_engines};
+
+use crate::{created, folders, on, refused, sandbox};
+
+both_engines! {
+    fn no_base_branch(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        grove.repo.git(&["remote", "set-head", "origin", "--delete"]);
+        let (code, message) = refused(&grove, &["x"]);
+        assert_eq!(code, "no_base");
+        assert!(message.contains("git remote set-head origin --auto") && message.contains("worktree.base_branch"), "{message}");
+        created(&grove, &["x", "--from", "main"]);
+    }
+
+    fn an_unreachable_remote(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        fs::rename(grove.repo.origin(), grove.repo.dir().join("gone.git")).unwrap();
+        let (code, _) = refused(&grove, &["x", "--from", "develop"]);
+        assert_eq!(code, "remote_unreachable");
+        let (code, _) = refused(&grove, &["--kind", "pr", "--id", "3", "--fork"]);
+        assert_eq!(code, "remote_unreachable");
+        // The base is known: a warning that says how old it is.
+        let ran = crate::create(&grove, &["x"]).ok();
+        assert!(ran.stderr.contains("warning:") && ran.stderr.contains("`origin/main` is used as it was last seen"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("its newest commit is"), "{}", ran.stderr);
+        // A failed creation is kept with its error, and the next one tries again.
+        let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
+        assert_eq!(all[0]["status"].as_str(), Some("destroyed"));
+        assert!(all[0]["error"].as_str().unwrap().contains("develop"), "{all}");
+    }
+}
+
+#[test]
+fn the_remote_is_not_guessed() {
+    let grove = sandbox(TestRepo::with_origin());
+    grove.repo.git(&["remote", "rename", "origin", "upstream"]);
+    created(&grove, &["only-remote"]);
+    grove.repo.git(&["remote", "add", "fork", "https://example.com/me/app.git"]);
+    let (code, message) = refused(&grove, &["x"]);
+    assert_eq!(code, "several_remotes");
+    assert!(message.contains("upstream") && message.contains("fork"), "{message}");
+    let mut command = grove.command(["worktree", "create", "x", "--json"]);
+    Ran::from(command.env("GROVE_WORKTREE_REMOTE", "upstream")).ok();
+}
+
+#[test]
+fn permission_denied() {
+    let grove = sandbox(TestRepo::new());
+    grove.unprivileged(["codebase", "add", "--json"]).status().unwrap();
+    let locked = grove.repo.dir().join("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
+    let refuse = |command: &mut Command| {
+        let before = (grove.repo.branches(), folders(&grove), grove.repo.canonical());
+        let ran = Ran::from(command);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert_eq!((grove.repo.branches(), folders(&grove)), (before.0, before.1));
+        before.2.assert_untouched();
+        ran.error()
+    };
+    // Where the worktrees go.
+    let mut command = grove.unprivileged(["worktree", "create", "x", "--json"]);
+    let (code, message) = refuse(command.env("WORKTREE_BASE", locked.join("trees")));
+    assert_eq!(code, "permission_denied");
+    assert!(message.contains("locked") && message.contains("worktree.base"), "{message}");
+    // The repository's branches.
+    let heads = grove.repo.path().join(".git/refs/heads");
+    fs::set_permissions(&heads, fs::Permissions::from_mode(0o555)).unwrap();
+    let (code, message) = refuse(&mut grove.unprivileged(["worktree", "create", "x", "--json"]));
+    fs::set_permissions(&heads, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(code, "permission_denied", "{message}");
+    // GROVE_HOME itself.
+    let mut command = grove.unprivileged(["worktree", "create", "x", "--json"]);
+    let (code, _) = refuse(command.env("GROVE_HOME", locked.join("home")));
+    assert_eq!(code, "store_unopenable");
+    Ran::from(&mut grove.unprivileged(["worktree", "create", "x", "--json"])).ok();
+}
+
+/// A small file system of its own, where the machine lets us mount one.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &std::path::Path, size: &str) -> Option<Self> {
+        fs::create_dir_all(at).unwrap();
+        let options = format!("size={size},mode=777");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).status();
+        mounted.is_ok_and(|status| status.success()).then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn disk_full() {
+    let grove = sandbox(TestRepo::new());
+    grove.repo.write("big", &"0123456789abcdef".repeat(256 * 1024));
+    grove.repo.commit("4 MiB");
+    created(&grove, &["before"]);
+    // Asked before git starts.
+    let mut command = grove.command(["worktree", "create", "x", "--json"]);
+    let (code, message) = Ran::from(command.env("GROVE_LIMITS_MIN_FREE_DISK", "900TiB")).fails(1).error();
+    assert_eq!(code, "disk_full");
+    assert!(message.contains("900.0 TiB") && message.contains("limits.min_free_disk"), "{message}");
+    // Found out by git.
+    let small = grove.repo.dir().join("small");
+    let Some(_disk) = SmallDisk::mount(&small, "1m") else {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    };
+    let before = grove.repo.branches();
+    let mut command = grove.command(["worktree", "create", "x", "--json"]);
+    let ran = Ran::from(command.env("WORKTREE_BASE", &small).env("GROVE_LIMITS_MIN_FREE_DISK", "0"));
+    let (code, message) = ran.fails(1).error();
+    assert_eq!(code, "disk_full", "{message}");
+    assert_eq!(grove.repo.branches(), before);
+    assert_eq!(fs::read_dir(&small).unwrap().count(), 0, "the small disk is empty again");
+    assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn what_stands_at_the_path() {
+    let grove = sandbox(TestRepo::new());
+    let first = created(&grove, &["first"]);
+    let parent = crate::path(&first).parent().unwrap().to_owned();
+    fs::write(parent.join("file"), "mine").unwrap();
+    fs::create_dir(parent.join("files")).unwrap();
+    fs::write(parent.join("files/x"), "mine").unwrap();
+    grove.repo.git(&["clone", "-q", ".", parent.join("clone").to_str().unwrap()]);
+    for (name, what) in [("file", "is a file"), ("files", "holds files"), ("clone", "holds a full clone")] {
+        let (code, message) = refused(&grove, &[name]);
+        assert_eq!(code, "path_taken");
+        assert!(message.contains(what) && message.contains("left alone"), "{message}");
+    }
+    assert_eq!(fs::read_to_string(parent.join("file")).unwrap(), "mine");
+}
+
+#[test]
+fn outside_of_the_allowed_root() {
+    let grove = sandbox(TestRepo::new());
+    let root = grove.repo.dir().join("root");
+    fs::create_dir(&root).unwrap();
+    let with_root = |args: &[&str], root: &std::path::Path| {
+        let mut command = grove.command(args);
+        Ran::from(command.env("ALLOWED_ROOT_DIRECTORY", root))
+    };
+    let (code, _) = with_root(&["codebase", "add", "--json"], &root).fails(1).error();
+    assert_eq!(code, "outside_root");
+    with_root(&["codebase", "add", "--json"], &grove.repo.dir()).ok();
+    let (code, _) = with_root(&["worktree", "create", "x", "--json"], grove.repo.path()).fails(1).error();
+    assert_eq!(code, "outside_root");
+    with_root(&["worktree", "create", "x", "--json"], &grove.repo.dir()).ok();
+}
+
+#[test]
+fn outside_of_any_repository() {
+    let grove = sandbox(TestRepo::new());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| Ran::from(grove.command(args).current_dir(elsewhere.path()));
+    let (code, message) = run(&["worktree", "create", "x", "--json"]).fails(1).error();
+    assert_eq!(code, "no_codebase");
+    assert!(message.contains("grove codebase add"), "{message}");
+    // The only one registered is meant.
+    created(&grove, &["x"]);
+    assert_eq!(run(&["worktree", "create", "y", "--json"]).ok().json()["branch"], "y");
+    // Of several, one must be named.
+    grove.repo.git(&["clone", "-q", ".", "../second"]);
+    grove.grove(["codebase", "add", "../second"]).ok();
+    let (code, message) = run(&["worktree", "create", "z", "--json"]).fails(1).error();
+    assert_eq!(code, "which_codebase");
+    assert!(message.contains("repo") && message.contains("second"), "{message}");
+}

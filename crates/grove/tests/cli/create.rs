@@ -1,0 +1,218 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use grove_testkit::{TestRepo, both_engines};
+
+use crate::{create, created, on, path, refused, sandbox};
+
+both_engines! {
+    fn an_issue_gets_its_own_worktree(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let tip = grove.repo.push_commit("refs/heads/main", "origin/main", "later");
+        let made = created(&grove, &["--kind", "issue", "--id", "42"]);
+        assert_eq!((made["branch"].as_str(), made["status"].as_str(), made["state"].as_str()), (Some("issue-42"), Some("active"), Some("fresh")));
+        assert_eq!((made["workflow_type"].as_str(), made["workflow_id"].as_str()), (Some("issue"), Some("42")));
+        assert_eq!((made["base"].as_str(), made["base_sha"].as_str(), made["head_sha"].as_str()), (Some("origin/main"), Some(tip.as_str()), Some(tip.as_str())));
+        assert!(path(&made).starts_with(grove.worktrees()) && path(&made).ends_with("issue-42"));
+        // The mirror for people and tools that look at files.
+        let mirror = grove.repo.path().join(".grove/worktrees/issue-42/worktree.json");
+        let mirror: serde_json::Value = serde_json::from_slice(&fs::read(mirror).unwrap()).unwrap();
+        assert_eq!((mirror["branch"].as_str(), &mirror["createdAt"]), (Some("issue-42"), &made["created_at"]));
+        assert_eq!(grove.repo.git(&["status", "--porcelain"]), "", "the mirror is ignored");
+    }
+
+    fn the_same_work_again_is_the_same_worktree(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let first = created(&grove, &["--kind", "issue", "--id", "42"]);
+        let again = created(&grove, &["--kind", "issue", "--id", "#42"]);
+        assert_eq!(first["id"], again["id"]);
+        assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), 2);
+        let (code, _) = refused(&grove, &["--kind", "issue", "--id", "42", "--from", "main"]);
+        assert_eq!(code, "branch_exists");
+    }
+
+    fn every_kind_of_work_has_its_branch(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let head = grove.repo.push_commit("refs/pull/7/head", "origin/main", "fork");
+        let auth = grove.repo.push_commit("refs/heads/feature/auth", "origin/main", "auth");
+        for (args, branch) in [
+            (&["my-feature"][..], "my-feature"),
+            (&["--kind", "task", "--id", "Fix the $(id) \"login\" ünïcode page"], "task-fix-the-id-login-n-code-page"),
+            (&["--kind", "task", "--id", "fix the id login n code page"], "task-fix-the-id-login-n-code-page-9d4a6b64"),
+            (&["--kind", "thread", "--id", "C123:1700000000.000100"], "thread-61a290a5"),
+            (&["--kind", "review", "--id", "7", "--sha", &head], "pr-7-review"),
+            (&["named", "--kind", "issue", "--id", "9"], "named"),
+        ] {
+            let made = created(&grove, args);
+            assert!(made["branch"].as_str().unwrap().starts_with(&branch[..branch.len().min(33)]), "{made}");
+        }
+        let made = created(&grove, &["feature/auth", "--kind", "pr", "--id", "8"]);
+        assert_eq!((made["branch"].as_str(), made["head_sha"].as_str()), (Some("feature/auth"), Some(auth.as_str())));
+        assert_eq!(grove.repo.git_in(&path(&made), &["rev-parse", "--abbrev-ref", "@{u}"]), "origin/feature/auth");
+        assert!(path(&made).ends_with("feature-auth"));
+    }
+
+    fn a_forks_pull_request_is_at_exactly_its_commit(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let first = grove.repo.push_commit("refs/pull/7/head", "origin/main", "one");
+        grove.repo.push_commit("refs/pull/7/head", &first, "two");
+        let made = created(&grove, &["--kind", "pr", "--id", "7", "--fork", "--sha", &first]);
+        assert_eq!((made["branch"].as_str(), made["head_sha"].as_str()), (Some("pr-7-review"), Some(first.as_str())));
+        let (code, _) = refused(&grove, &["--kind", "pr", "--id", "99", "--fork"]);
+        assert_eq!(code, "no_pull_request");
+        let (code, _) = refused(&grove, &["gone", "--kind", "pr", "--id", "98"]);
+        assert_eq!(code, "no_branch");
+    }
+
+    fn two_branches_of_one_folder_name_get_two_folders(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let first = created(&grove, &["a/b"]);
+        let second = created(&grove, &["a-b"]);
+        assert!(path(&first).ends_with("a-b"));
+        assert!(second["path"].as_str().unwrap().contains("/a-b-"), "{second}");
+        let (code, message) = refused(&grove, &["a"]);
+        assert_eq!(code, "branch_in_the_way");
+        assert!(message.contains("`a/b`"), "{message}");
+        let (code, _) = refused(&grove, &["a-b/c"]);
+        assert_eq!(code, "branch_in_the_way");
+    }
+
+    fn a_worktree_that_was_deleted_by_hand_is_made_again(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let first = created(&grove, &["task-x"]);
+        fs::remove_dir_all(path(&first)).unwrap();
+        grove.repo.git(&["worktree", "prune"]);
+        let second = created(&grove, &["task-x"]);
+        assert_ne!(first["id"], second["id"]);
+        let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
+        let statuses: Vec<_> = all.as_array().unwrap().iter().map(|e| e["status"].as_str().unwrap()).collect();
+        assert_eq!(statuses, ["destroyed", "active"]);
+    }
+}
+
+#[test]
+fn an_existing_branch_is_used_as_it_is() {
+    let grove = sandbox(TestRepo::new());
+    grove.repo.git(&["checkout", "-q", "-b", "issue-1"]);
+    let tip = grove.repo.commit("work");
+    grove.repo.git(&["checkout", "-q", "main"]);
+    let (code, _) = refused(&grove, &["--kind", "issue", "--id", "1", "--from", "main"]);
+    assert_eq!(code, "branch_exists");
+    let made = created(&grove, &["--kind", "issue", "--id", "1"]);
+    assert_eq!(made["head_sha"].as_str(), Some(tip.as_str()));
+    assert_eq!(made["state"].as_str(), Some("active"), "it has a commit of its own");
+    assert_eq!((made["ahead"].as_u64(), made["behind"].as_u64()), (Some(1), Some(0)));
+}
+
+#[test]
+fn a_dirty_checkout_with_hooks_is_left_alone_and_its_hooks_do_not_run() {
+    let grove = sandbox(TestRepo::new());
+    let marker = grove.repo.dir().join("ran");
+    let hook = grove.repo.path().join(".git/hooks/post-checkout");
+    fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", marker.display())).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    grove.repo.write("README.md", "dirty\n");
+    grove.repo.write("staged", "x\n");
+    grove.repo.git(&["add", "staged"]);
+    grove.repo.write("untracked", "x\n");
+    created(&grove, &["x"]);
+    assert!(!marker.exists());
+}
+
+#[test]
+fn ignored_files_come_along() {
+    let grove = sandbox(TestRepo::new());
+    grove.repo.write(".gitignore", ".env\n*.local\n");
+    grove.repo.commit("ignore");
+    grove.repo.write(".env", "KEY=1\n");
+    grove.repo.write("a.local", "a\n");
+    fs::write(grove.repo.dir().join("secret"), "s3cret").unwrap();
+    grove.repo.git(&["config", "--local", "grove.x", "y"]);
+    let absent = created(&grove, &["absent"]);
+    assert!(!path(&absent).join(".env").exists());
+    grove.repo.write(".worktreeinclude", ".env\n../secret\n");
+    let ran = create(&grove, &["present"]).ok();
+    let made = path(&ran.json());
+    assert_eq!(fs::read_to_string(made.join(".env")).unwrap(), "KEY=1\n");
+    assert!(!made.join("a.local").exists());
+    assert!(ran.stderr.contains("`../secret` leaves the repository"), "{}", ran.stderr);
+    // The repository's own settings, from the base branch and not from the checkout.
+    grove.repo.write(".grove/config.toml", "[worktree]\ncopy = [\"*.local\"]\nbranch_prefix = \"bot/\"\n");
+    assert!(!path(&created(&grove, &["uncommitted"])).join("a.local").exists());
+    grove.repo.git(&["add", ".grove/config.toml"]);
+    grove.repo.git(&["commit", "-qm", "settings"]);
+    let made = created(&grove, &["--kind", "issue", "--id", "5"]);
+    assert_eq!(made["branch"].as_str(), Some("bot/issue-5"));
+    assert!(path(&made).join("a.local").exists());
+}
+
+#[test]
+fn submodules_are_initialised_unless_turned_off() {
+    let grove = sandbox(TestRepo::with_origin());
+    grove.repo.git_in(&grove.repo.dir(), &["clone", "-q", "--bare", "repo", "lib.git"]);
+    let lib = grove.repo.dir().join("lib.git");
+    grove.repo.git(&["submodule", "--quiet", "add", lib.to_str().unwrap(), "lib"]);
+    grove.repo.commit("a submodule");
+    let made = created(&grove, &["with", "--from", "main"]);
+    assert!(path(&made).join("lib/README.md").exists());
+    let mut without = grove.command(["worktree", "create", "without", "--from", "main", "--json"]);
+    let ran = grove_testkit::Ran::from(without.env("GROVE_WORKTREE_SUBMODULES", "false")).ok();
+    assert!(!path(&ran.json()).join("lib/README.md").exists());
+    fs::rename(&lib, grove.repo.dir().join("moved.git")).unwrap();
+    fs::remove_dir_all(grove.repo.path().join(".git/modules")).unwrap();
+    let (code, message) = refused(&grove, &["broken", "--from", "main"]);
+    assert_eq!(code, "git_failed");
+    assert!(message.contains("submodules"), "{message}");
+}
+
+#[test]
+fn what_a_person_sees() {
+    let grove = sandbox(TestRepo::new());
+    let ran = grove.grove(["worktree", "create", "fix-login"]).ok();
+    let home = grove.grove_home().display().to_string();
+    let text = ran.stdout.replace(&home, "GROVE_HOME");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "Working in isolated branch `fix-login`");
+    assert!(
+        lines[1].starts_with("  path  GROVE_HOME/worktrees/_local/repo-") && lines[1].ends_with("/fix-login"),
+        "{text}"
+    );
+    assert!(lines[2].starts_with("  base  main at "), "{text}");
+    assert_eq!(ran.stderr, "");
+    let ran = grove.grove(["worktree", "create", "main"]).fails(1);
+    assert_eq!(ran.stdout, "");
+    let text = ran.stderr.replace(&grove.repo.dir().display().to_string(), "DIR");
+    assert_eq!(
+        text,
+        "error: The worktree for `main` was not made: the branch `main` is checked out at DIR/repo.\n\
+         help: Work there, check out another branch there, or choose another name.\n"
+    );
+}
+
+#[test]
+fn a_bare_repository_can_be_a_codebase() {
+    let grove = sandbox(TestRepo::with_origin());
+    let origin = grove.repo.origin();
+    grove.grove(["codebase", "add", origin.to_str().unwrap(), "--name", "bare"]).ok();
+    let ran = grove.grove(["worktree", "create", "x", "--codebase", "bare", "--json"]).ok();
+    assert_eq!(grove.repo.git_in(&path(&ran.json()), &["status", "--porcelain"]), "");
+    assert_eq!(grove.repo.git_in(&origin, &["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn layouts_put_worktrees_where_they_say() {
+    let grove = sandbox(TestRepo::new());
+    grove.repo.git(&["remote", "add", "origin", "https://example.com/acme/app.git"]);
+    let dir = grove.repo.dir();
+    let run = |layout: &str, name: &str| {
+        let mut command = grove.command(["worktree", "create", name, "--from", "HEAD", "--json"]);
+        command.env("GROVE_WORKTREE_LAYOUT", layout).env("GROVE_WORKTREE_FETCH", "never");
+        path(&grove_testkit::Ran::from(&mut command).ok().json())
+    };
+    assert_eq!(run("owner", "a"), dir.join("grove/worktrees/acme/app/a"));
+    assert_eq!(run("project", "b"), dir.join("grove/worktrees/app/b"));
+    assert_eq!(run("sibling", "c"), dir.join("repo-worktrees/c"));
+    let mut command = grove.command(["worktree", "create", "d", "--from", "HEAD", "--json"]);
+    command.env("WORKTREE_BASE", dir.join("elsewhere")).env("GROVE_WORKTREE_FETCH", "never");
+    assert_eq!(path(&grove_testkit::Ran::from(&mut command).ok().json()), dir.join("elsewhere/acme/app/d"));
+}

@@ -1,0 +1,103 @@
+use std::fs;
+
+use grove_testkit::{Ran, TestRepo, both_engines};
+
+use crate::{created, on, path, sandbox};
+
+both_engines! {
+    fn the_list_shows_what_git_and_the_disk_say(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        assert_eq!(grove.grove(["worktree", "list", "--json"]).ok().json(), serde_json::json!([]));
+        let fresh = created(&grove, &["fresh"]);
+        let active = path(&created(&grove, &["active"]));
+        grove.repo.git_in(&active, &["commit", "-q", "--allow-empty", "-m", "work"]);
+        let dirty = path(&created(&grove, &["dirty"]));
+        fs::write(dirty.join("README.md"), "changed").unwrap();
+        let untracked = path(&created(&grove, &["untracked"]));
+        fs::write(untracked.join("a"), "").unwrap();
+        fs::write(untracked.join("b"), "").unwrap();
+        let missing = path(&created(&grove, &["missing"]));
+        fs::remove_dir_all(&missing).unwrap();
+        let rewritten = path(&created(&grove, &["rewritten"]));
+        fs::write(rewritten.join(".git"), "gitdir: /nonexistent\n").unwrap();
+        let broken = path(&created(&grove, &["broken"]));
+        let admin = grove.repo.git_in(&broken, &["rev-parse", "--absolute-git-dir"]);
+        fs::remove_file(format!("{admin}/HEAD")).unwrap();
+        let list = grove.grove(["worktree", "list", "--json"]).ok().json();
+        let seen: Vec<_> = list.as_array().unwrap().iter().map(|e| {
+            (e["branch"].as_str().unwrap(), e["state"].as_str().unwrap(), e["dirty"].as_bool().unwrap(), e["untracked"].as_u64().unwrap(), e["ahead"].as_u64())
+        }).collect();
+        assert_eq!(seen, [
+            ("fresh", "fresh", false, 0, Some(0)),
+            ("active", "active", false, 0, Some(1)),
+            ("dirty", "dirty", true, 0, Some(0)),
+            ("untracked", "dirty", true, 2, Some(0)),
+            ("missing", "missing", false, 0, None),
+            // Pinned: what an agent wrote into the tree sends git nowhere else.
+            ("rewritten", "fresh", false, 0, Some(0)),
+            ("broken", "broken", false, 0, None),
+        ]);
+        assert!(list[6]["error"].as_str().is_some());
+        // Every key that scripts rely on.
+        let keys = ["id","codebase","workflow_type","workflow_id","branch","path","provider","status","state","merged_by","ahead","behind","dirty","untracked","adopted","base","base_sha","head_sha","conversations","created_by_platform","created_at","last_activity_at","size_bytes","metadata"];
+        for key in keys {
+            assert!(fresh.get(key).is_some(), "{key}: {fresh}");
+        }
+        let text = grove.grove(["worktree", "list"]).ok().stdout;
+        assert_eq!(text.lines().count(), 8, "{text}");
+        assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
+    }
+
+    fn worktrees_are_found_by_branch_work_and_id(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let made = created(&grove, &["fix/login", "--kind", "issue", "--id", "42"]);
+        created(&grove, &["other"]);
+        let id = made["id"].as_str().unwrap();
+        for name in ["fix/login", "issue-42", id] {
+            assert_eq!(grove.grove(["worktree", "show", name, "--json"]).ok().json()["id"], made["id"], "{name}");
+            assert_eq!(grove.grove(["worktree", "path", name]).ok().stdout, format!("{}\n", path(&made).display()));
+        }
+        let (code, _) = grove.grove(["worktree", "show", "nothing", "--json"]).fails(1).error();
+        assert_eq!(code, "not_found");
+        let (code, _) = grove.grove(["worktree", "show", &id[..8], "--json"]).fails(1).error();
+        assert_eq!(code, "ambiguous", "two ids made in one second share their start");
+        let text = grove.grove(["worktree", "show", "issue-42"]).ok().stdout;
+        assert!(text.contains("issue 42") && text.contains("fresh"), "{text}");
+    }
+}
+
+#[test]
+fn exec_runs_there_and_is_the_command() {
+    let grove = sandbox(TestRepo::new());
+    let made = path(&created(&grove, &["x"]));
+    let ran = grove.grove(["worktree", "exec", "x", "--", "sh", "-c", "pwd; echo $GROVE_BRANCH; exit 7"]);
+    assert_eq!((ran.code, ran.stdout), (7, format!("{}\nx\n", made.display())));
+    let (code, _) = grove.grove(["worktree", "exec", "x", "--json", "--", "/nonexistent/program"]).fails(1).error();
+    assert_eq!(code, "exec_failed");
+    fs::remove_dir_all(&made).unwrap();
+    let ran = grove.grove(["worktree", "exec", "x", "--", "touch", "here"]).fails(1);
+    assert!(ran.stderr.contains("nothing was run"), "{}", ran.stderr);
+    assert!(!grove.repo.path().join("here").exists(), "never in the main checkout");
+}
+
+#[test]
+fn several_codebases_are_listed_together_from_outside_and_apart_from_inside() {
+    let grove = sandbox(TestRepo::new());
+    created(&grove, &["one"]);
+    grove.repo.git(&["clone", "-q", ".", "../second"]);
+    let second = grove.repo.dir().join("second");
+    Ran::from(grove.command(["worktree", "create", "two", "--from", "main"]).current_dir(&second)).ok();
+    let branches = |ran: Ran| -> Vec<String> {
+        ran.ok().json().as_array().unwrap().iter().map(|e| e["branch"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(branches(grove.grove(["worktree", "list", "--json"])), ["one"]);
+    assert_eq!(branches(Ran::from(grove.command(["worktree", "list", "--json"]).current_dir(&second))), ["two"]);
+    assert_eq!(branches(Ran::from(grove.command(["worktree", "list", "--json"]).current_dir("/"))), ["one", "two"]);
+    assert_eq!(branches(grove.grove(["worktree", "list", "--json", "--codebase", "second"])), ["two"]);
+    // From inside a worktree, its codebase is meant.
+    let inside = path(&created(&grove, &["three"]));
+    assert_eq!(
+        branches(Ran::from(grove.command(["worktree", "list", "--json"]).current_dir(inside))),
+        ["one", "three"]
+    );
+}
