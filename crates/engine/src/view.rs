@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use grove_git::parse::{self, Status as GitStatus};
 use grove_git::{Git, Place};
-use grove_model::{Codebase, Environment, Moment, State, Status};
+use grove_model::{Codebase, CommitSha, Environment, Moment, State, Status};
 use grove_store::{Store, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -27,10 +27,26 @@ pub enum Facts {
 pub struct Present {
     pub admin_dir: PathBuf,
     pub status: GitStatus,
-    /// Commits that the recorded base has not.
+    pub counts: Counts,
+}
+
+/// Commits, where they can be counted.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Those that the recorded base has not.
     pub own_commits: Option<u64>,
     /// Against the base as it is now.
     pub ahead_behind: Option<(u64, u64)>,
+}
+
+impl Counts {
+    pub(crate) async fn of(git: &Git, common_dir: &Path, head: &CommitSha, base: Option<(&str, &CommitSha)>) -> Self {
+        let Some((name, sha)) = base else { return Self::default() };
+        let place = Place::Repository(common_dir);
+        let own = rev_list(git, place, &["--count"], &[head.as_str(), &format!("^{sha}")]).await;
+        let apart = rev_list(git, place, &["--left-right", "--count"], &[&format!("{name}...{head}")]).await;
+        Self { own_commits: own.map(|(count, _)| count), ahead_behind: apart.map(|(behind, ahead)| (ahead, behind)) }
+    }
 }
 
 /// Looks at each environment, several at once. What could not be found out is an error with the
@@ -88,26 +104,16 @@ async fn look(
     let status = git.command(place, "status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]);
     let output = status.long().run().await.map_err(|error| error.to_string())?;
     let status = parse::status(&output.stdout).map_err(|error| error.to_string())?;
-    let repository = Place::Repository(common_dir);
-    let (mut own_commits, mut ahead_behind) = (None, None);
-    if let Some(head) = &status.head {
-        if let Some(base) = &environment.base_sha {
-            let base = format!("^{base}");
-            own_commits = counts(git, repository, &["--count", head.as_str(), &base]).await.map(|(count, _)| count);
-        }
-        if let Some(base) = &environment.base_ref {
-            let range = format!("{base}...{head}");
-            ahead_behind = counts(git, repository, &["--left-right", "--count", &range])
-                .await
-                .map(|(behind, ahead)| (ahead, behind));
-        }
-    }
-    Ok(Facts::Present(Present { admin_dir, status, own_commits, ahead_behind }))
+    let base = environment.base_ref.as_deref().zip(environment.base_sha.as_ref());
+    let counts = match &status.head {
+        Some(head) => Counts::of(git, common_dir, head, base).await,
+        None => Counts::default(),
+    };
+    Ok(Facts::Present(Present { admin_dir, status, counts }))
 }
 
-/// `rev-list --count`: one number, or two. `None` when a commit is not known any more.
-async fn counts(git: &Git, place: Place<'_>, args: &[&str]) -> Option<(u64, u64)> {
-    let (flags, revisions) = args.split_at(args.iter().position(|arg| !arg.starts_with("--"))?);
+/// One number, or two. `None` when a commit is not known any more.
+async fn rev_list(git: &Git, place: Place<'_>, flags: &[&str], revisions: &[&str]) -> Option<(u64, u64)> {
     let text = git.command(place, "rev-list").args(flags).arg("--end-of-options").args(revisions).text().await.ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);
     let first = numbers.next()?.ok()?;
@@ -131,7 +137,7 @@ pub fn state_of(environment: &Environment, facts: Option<&Result<Facts, String>>
         Status::Merging | Status::Removing => State::Merging,
         Status::Active => match present {
             Some(present) if !present.status.is_clean() => State::Dirty,
-            Some(present) if present.own_commits == Some(0) => State::Fresh,
+            Some(present) if present.counts.own_commits == Some(0) => State::Fresh,
             _ => State::Active,
         },
     }
@@ -196,6 +202,18 @@ pub async fn views_of(
     Ok(views)
 }
 
+/// One environment of which the facts are known already.
+pub async fn view_of_new(
+    store: &Store,
+    codebase: &Codebase,
+    environment: &Environment,
+    facts: Facts,
+) -> Result<View, StoreError> {
+    let mut conversations = store.conversations_in(codebase.id).await?;
+    let conversations = conversations.remove(&environment.id).unwrap_or_default();
+    Ok(view(codebase, environment, Some(&Ok(facts)), conversations))
+}
+
 fn view(
     codebase: &Codebase,
     environment: &Environment,
@@ -220,8 +238,8 @@ fn view(
         status: environment.status,
         state: state_of(environment, facts),
         merged_by: None,
-        ahead: present.and_then(|present| present.ahead_behind).map(|(ahead, _)| ahead),
-        behind: present.and_then(|present| present.ahead_behind).map(|(_, behind)| behind),
+        ahead: present.and_then(|present| present.counts.ahead_behind).map(|(ahead, _)| ahead),
+        behind: present.and_then(|present| present.counts.ahead_behind).map(|(_, behind)| behind),
         dirty: counts.is_some_and(|status| !status.is_clean()),
         untracked: counts.map_or(0, |status| status.counts.untracked),
         adopted: environment.is_adopted(),

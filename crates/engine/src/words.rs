@@ -257,6 +257,9 @@ impl From<AddError> for Problem {
                 let (code, hint) = disk_trouble(&source.to_string());
                 Problem::new(code, message, hint)
             }
+            AddError::DiskFull { .. } => {
+                Problem::new("disk_full", message, "Free some space, or set `worktree.base` to a larger disk.")
+            }
             AddError::Checkout { line } | AddError::Branch { line, .. } => {
                 let (code, hint) = disk_trouble(&line);
                 Problem::new(code, message, hint)

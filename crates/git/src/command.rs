@@ -441,12 +441,13 @@ fn marked_processes(mark: &str) -> Vec<Pid> {
         .collect()
 }
 
-/// The line that says why: git's own `fatal:` or `error:`, the first of them, since what follows
-/// is usually a consequence.
+/// The line that says why: git's first `error:` or `fatal:`, since what follows is usually a
+/// consequence.
 fn useful_line(stderr: &str, status: ExitStatus) -> String {
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-    let told = |prefix: &str| lines().find_map(|line| line.strip_prefix(prefix)).map(str::trim);
-    let line = told("fatal:").or_else(|| told("error:")).or_else(|| lines().rfind(|l| !l.starts_with("hint:")));
+    let told =
+        lines().find_map(|line| line.strip_prefix("fatal:").or_else(|| line.strip_prefix("error:"))).map(str::trim);
+    let line = told.or_else(|| lines().rfind(|line| !line.starts_with("hint:")));
     match line {
         Some(line) => line.chars().take(400).collect(),
         None => format!("it ended with {status} and said nothing"),

@@ -29,3 +29,14 @@ pub fn short_hash(text: &[u8], digits: usize) -> String {
     hex.truncate(digits);
     hex
 }
+
+/// `1.5 GiB`
+pub fn human_size(bytes: u64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} bytes") } else { format!("{value:.1} {}", units[unit]) }
+}

@@ -34,6 +34,18 @@ impl Moment {
         self.0.duration_since(earlier.0)
     }
 
+    /// How long after `earlier` this is, as people say it: `5 min`, `3 days`.
+    pub fn age_since(self, earlier: Moment) -> String {
+        let seconds = self.since(earlier).as_secs();
+        match seconds {
+            ..60 => format!("{} s", seconds.max(0)),
+            60..3600 => format!("{} min", seconds / 60),
+            3600..86_400 => format!("{} h", seconds / 3600),
+            86_400..172_800 => "1 day".to_owned(),
+            _ => format!("{} days", seconds / 86_400),
+        }
+    }
+
     pub fn plus(self, span: SignedDuration) -> Self {
         self.0.checked_add(span).map_or(self, Self::at)
     }
@@ -68,6 +80,14 @@ impl From<Moment> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_are_told_as_people_tell_them() {
+        let then: Moment = "2026-01-01T00:00:00Z".parse().unwrap();
+        let told = [-5, 0, 59, 60, 3599, 3600, 86_399, 86_400, 172_800, 1_000_000]
+            .map(|seconds| then.plus(SignedDuration::from_secs(seconds)).age_since(then));
+        assert_eq!(told, ["0 s", "0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 day", "2 days", "11 days"]);
+    }
 
     #[test]
     fn text_has_one_width_and_sorts_as_time_does() {

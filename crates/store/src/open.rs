@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::AnyConnection;
 use sqlx::any::AnyPoolOptions;
@@ -87,24 +87,11 @@ impl Store {
             options.busy_timeout.as_millis()
         );
         let mut first = AnyConnection::connect(&url).await.map_err(failed)?;
-        first.execute(sqlx::AssertSqlSafe(pragmas.clone())).await.map_err(failed)?;
-        if size > 0 && size <= CHECKED_WHOLE {
-            let verdict: String =
-                sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut first).await.map_err(failed)?;
-            if verdict != "ok" {
-                return Err(StoreError::Corrupt { path: path.to_owned(), why: verdict });
-            }
-        }
-        migrations::migrate(&mut first, Engine::Sqlite).await.map_err(|error| match error {
-            StoreError::Other(why) if size > 0 => StoreError::Corrupt { path: path.to_owned(), why },
-            other => other,
-        })?;
-        let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut first).await.map_err(failed)?;
-        if mode != "wal" {
-            let _: String =
-                sqlx::query_scalar("PRAGMA journal_mode = WAL").fetch_one(&mut first).await.map_err(failed)?;
-        }
-        // The pool opens connections of its own; this one has done its work.
+        let prepared = prepare_sqlite(&mut first, path, size, &pragmas, options.busy_timeout).await;
+        // Closed also when it is refused: the last one to close takes SQLite's side files away.
+        let closed = first.close().await;
+        prepared?;
+        closed.map_err(failed)?;
         let pool = AnyPoolOptions::new()
             .max_connections(options.connections)
             .acquire_timeout(options.busy_timeout.max(Duration::from_secs(5)))
@@ -113,7 +100,6 @@ impl Store {
                 Box::pin(async move { connection.execute(sqlx::AssertSqlSafe(pragmas)).await.map(drop) })
             })
             .connect_lazy(&url)?;
-        let _ = first.close().await;
         Ok(Self { pool, engine: Engine::Sqlite, patience: options.patience })
     }
 
@@ -142,6 +128,48 @@ impl Store {
             })
             .await?;
         Ok(store)
+    }
+}
+
+/// Checks the file, then brings it up to date; nothing is written before all checks are done.
+async fn prepare_sqlite(
+    first: &mut AnyConnection,
+    path: &Path,
+    size: u64,
+    pragmas: &str,
+    busy_timeout: Duration,
+) -> Result<(), StoreError> {
+    let failed = |error: sqlx::Error| sqlite_error(path, error);
+    first.execute(sqlx::AssertSqlSafe(pragmas.to_owned())).await.map_err(failed)?;
+    if size > 0 && size <= CHECKED_WHOLE {
+        let verdict: String =
+            sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *first).await.map_err(failed)?;
+        if verdict != "ok" {
+            return Err(StoreError::Corrupt { path: path.to_owned(), why: verdict });
+        }
+    }
+    migrations::migrate(first, Engine::Sqlite).await.map_err(|error| match error {
+        StoreError::Other(why) if size > 0 => StoreError::Corrupt { path: path.to_owned(), why },
+        other => other,
+    })?;
+    use_wal(first, busy_timeout).await.map_err(failed)
+}
+
+/// Turns the write-ahead log on. SQLite does not wait for others here by itself.
+async fn use_wal(first: &mut AnyConnection, busy_timeout: Duration) -> Result<(), sqlx::Error> {
+    let began = Instant::now();
+    loop {
+        let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut *first).await?;
+        if mode == "wal" {
+            return Ok(());
+        }
+        let turned: Result<String, sqlx::Error> =
+            sqlx::query_scalar("PRAGMA journal_mode = WAL").fetch_one(&mut *first).await;
+        match turned {
+            Ok(_) => return Ok(()),
+            Err(error) if began.elapsed() > busy_timeout => return Err(error),
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
     }
 }
 

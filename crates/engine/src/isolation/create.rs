@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use grove_git::{Git, Repository};
-use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Nonce, Status, Work};
+use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Nonce, Status, Work, human_size};
 use grove_store::{Claim, NewEnvironment, Store};
 
 use super::{IsolationError, IsolationProvider, IsolationRequest, Made, WorktreeProvider, mirror, places};
 use crate::settings::{REPOSITORY_FILE, Settings};
+use crate::view::Facts;
 
 /// What somebody asks for.
 #[derive(Clone, Debug)]
@@ -28,17 +29,18 @@ pub struct CreatedBy {
 
 /// What came of it.
 #[derive(Debug)]
-pub enum Outcome {
-    Created { environment: Environment, notes: Vec<String> },
-    Reused { environment: Environment },
+pub struct Outcome {
+    pub environment: Environment,
+    /// `None`: it was there already.
+    pub new: Option<New>,
 }
 
-impl Outcome {
-    pub fn environment(&self) -> &Environment {
-        match self {
-            Outcome::Created { environment, .. } | Outcome::Reused { environment } => environment,
-        }
-    }
+/// What is known of an environment that was just made.
+#[derive(Debug)]
+pub struct New {
+    pub facts: Facts,
+    /// What a person should know, each one sentence.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -67,7 +69,7 @@ impl Isolation {
                     work: wish.work.key().to_string(),
                     branch: environment.branch,
                 }),
-                (_, None) => Ok(Outcome::Reused { environment }),
+                (_, None) => Ok(Outcome { environment, new: None }),
             };
         }
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
@@ -92,7 +94,7 @@ impl Isolation {
         match self.store.claim(&new).await? {
             Claim::Won(_) => self.make(codebase, wish, &settings, &new).await,
             Claim::Held(holder) if holder.work == new.work && holder.status != Status::Creating => {
-                Ok(Outcome::Reused { environment: holder })
+                Ok(Outcome { environment: holder, new: None })
             }
             Claim::Held(holder) if holder.work == new.work => {
                 Err(IsolationError::InTheMaking { work: new.work.to_string() })
@@ -154,7 +156,7 @@ impl Isolation {
                 return Err(error);
             }
         };
-        let Made { head, base, mut notes, take_back } = made;
+        let Made { head, base, facts, mut notes, take_back } = made;
         let base = base.as_ref().map(|base| (base.name.as_str(), &base.sha));
         let environment = match self.store.activate(new.id, new.nonce, base, &head).await {
             Ok(environment) => environment,
@@ -170,7 +172,7 @@ impl Isolation {
         if let Err(error) = mirror::write(codebase, &environment) {
             notes.push(format!("the environment's facts could not be mirrored to {}: {error}", mirror::FOLDER));
         }
-        Ok(Outcome::Created { environment, notes })
+        Ok(Outcome { environment, new: Some(New { facts, notes }) })
     }
 
     async fn abandon(&self, new: &NewEnvironment, error: &IsolationError) {
@@ -214,15 +216,4 @@ fn check_place(path: &Path, settings: &Settings) -> Result<(), IsolationError> {
         return Err(IsolationError::LittleSpace { path: there.to_owned(), free: human_size(free), wanted });
     }
     Ok(())
-}
-
-/// `1.5 GiB`
-pub(crate) fn human_size(bytes: u64) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} bytes") } else { format!("{value:.1} {}", units[unit]) }
 }

@@ -23,7 +23,7 @@ use grove_store::StoreError;
 
 use crate::settings::SettingsError;
 
-pub use create::{CreatedBy, Isolation, Outcome, Wish, with_repository_settings};
+pub use create::{CreatedBy, Isolation, New, Outcome, Wish, with_repository_settings};
 pub use find::find;
 pub use mirror::{Mirrored, Mirrors};
 pub use provider::{Found, Health, IsolationProvider, IsolationRequest, Made, TakeBack};

@@ -8,6 +8,7 @@ use grove_model::{BranchName, Codebase, CommitSha, Environment, Nonce, Work};
 
 use super::IsolationError;
 use crate::settings::Settings;
+use crate::view::Facts;
 
 /// Everything that a provider needs to know to make an environment.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct IsolationRequest<'a> {
 pub struct Made {
     pub head: CommitSha,
     pub base: Option<Base>,
+    /// What is there now, so that nobody has to look again.
+    pub facts: Facts,
     /// What a person should know, each one sentence.
     pub notes: Vec<String>,
     pub take_back: Box<dyn TakeBack>,

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use grove_git::base::{BaseWish, choose_remote};
+use grove_git::base::{Base, BaseWish, choose_remote};
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
 use grove_git::worktree::{self, AddError, Created, Prepared, Source, Wanted};
 use grove_git::{Git, Repository, include, submodules};
 use grove_model::{Codebase, Environment, PrHead, Work};
 
 use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, TakeBack};
-use crate::view::{Facts, facts_of};
+use crate::view::{Counts, Facts, Present, facts_of};
 
 #[derive(Clone, Debug)]
 pub struct WorktreeProvider {
@@ -74,7 +74,8 @@ impl IsolationProvider for WorktreeProvider {
             }
         }
         let head = created.head.clone();
-        Ok(Made { head, base, notes, take_back: Box::new(Worktree { repo, created }) })
+        let facts = look_at_new(&self.git, &repo.common_dir, &created, base.as_ref()).await;
+        Ok(Made { head, base, facts, notes, take_back: Box::new(Worktree { repo, created }) })
     }
 
     async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError> {
@@ -157,6 +158,17 @@ async fn furnish(
     let included = include::copy_ignored(repo, &created.path, request.settings.copy()).await?;
     created.unlock().map_err(|error| IsolationError::Add { branch: created.branch.clone(), error: Box::new(error) })?;
     Ok(included.refused)
+}
+
+/// What verification found, and the counts, which need git only where a branch was there before.
+async fn look_at_new(git: &Git, common_dir: &Path, created: &Created, base: Option<&Base>) -> Facts {
+    let Some(status) = created.status.clone() else { return Facts::Missing };
+    let known = base.map(|base| (base.name.as_str(), &base.sha));
+    let counts = match base {
+        Some(base) if base.sha == created.head => Counts { own_commits: Some(0), ahead_behind: Some((0, 0)) },
+        _ => Counts::of(git, common_dir, &created.head, known).await,
+    };
+    Facts::Present(Present { admin_dir: created.admin_dir.clone(), status, counts })
 }
 
 struct Worktree {

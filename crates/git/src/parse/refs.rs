@@ -6,8 +6,9 @@ use super::shown;
 use crate::GitError;
 
 /// NUL between fields and a newline behind; no ref name or symref target can hold either.
-/// `%(*objectname)` is the commit behind an annotated tag.
-pub const REF_FORMAT: &str = "%(refname)%00%(objectname)%00%(*objectname)%00%(symref)%00%(committerdate:unix)";
+/// `%(*…)` is the commit behind an annotated tag, and empty for anything else.
+pub const REF_FORMAT: &str =
+    "%(refname)%00%(objectname)%00%(*objectname)%00%(symref)%00%(committerdate:unix)%(*committerdate:unix)";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefLine {

@@ -21,13 +21,14 @@ mod verify;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use grove_model::{BranchName, CommitSha, Nonce};
+use grove_model::{BranchName, CommitSha, Nonce, human_size};
 
 pub use source::{Prepared, Source, Wanted};
 pub use target::TargetError;
 pub use verify::Flaw;
 
 use crate::base::BaseError;
+use crate::parse::Status;
 use crate::{GitError, Repository};
 
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,8 @@ pub enum AddError {
     Branch { branch: BranchName, line: String },
     #[error("the files could not be checked out: {line}")]
     Checkout { line: String },
+    #[error("{} has {} free and the files need {}", path.display(), human_size(*free), human_size(*needed))]
+    DiskFull { path: PathBuf, free: u64, needed: u64 },
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -92,6 +95,8 @@ pub struct Created {
     pub branch: BranchName,
     pub head: CommitSha,
     pub change: BranchChange,
+    /// What git says of it; there once it was verified.
+    pub status: Option<Status>,
     pub warnings: Vec<String>,
     /// Directories that did not exist before, outermost first; the last is the worktree itself.
     made_dirs: Vec<PathBuf>,
@@ -108,6 +113,7 @@ pub async fn add(repo: &Repository, path: &Path, prepared: Prepared, nonce: Nonc
         branch: prepared.branch.clone(),
         head: prepared.at.clone(),
         change,
+        status: None,
         warnings: prepared.warnings.clone(),
         made_dirs: Vec::new(),
     };
@@ -116,9 +122,32 @@ pub async fn add(repo: &Repository, path: &Path, prepared: Prepared, nonce: Nonc
         for left in created.undo(repo).await {
             tracing::warn!(path = %path.display(), "undoing a failed creation: {left}");
         }
-        return Err(error);
+        return Err(match error {
+            AddError::Checkout { .. } => disk_full(repo, path, &created.head).await.unwrap_or(error),
+            other => other,
+        });
     }
     Ok(created)
+}
+
+/// Git does not say why it could not write a file. Once all is taken back, the commit's files
+/// either fit the disk or they do not.
+async fn disk_full(repo: &Repository, path: &Path, commit: &CommitSha) -> Option<AddError> {
+    let there = path.ancestors().find(|dir| dir.is_dir())?;
+    let disk = rustix::fs::statvfs(there).ok()?;
+    let listed =
+        repo.command("ls-tree").args(["-r", "-l", "-z", "--full-tree", commit.as_str()]).long().run().await.ok()?;
+    // `<mode> <type> <id> <size>\t<path>`; a file takes whole blocks.
+    let sizes = listed.stdout.split(|byte| *byte == 0).filter_map(|line| {
+        let header = line.split(|byte| *byte == b'\t').next()?;
+        std::str::from_utf8(header).ok()?.split_whitespace().last()?.parse::<u64>().ok()
+    });
+    let block = disk.f_frsize.max(1);
+    let (files, needed) =
+        sizes.fold((0u64, 0u64), |(files, sum), size| (files + 1, sum + size.div_ceil(block) * block));
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let full = needed >= free || (disk.f_files > 0 && files >= disk.f_favail);
+    full.then(|| AddError::DiskFull { path: there.to_owned(), free, needed })
 }
 
 async fn fill(
@@ -138,7 +167,8 @@ async fn fill(
     if let Some(remote) = &prepared.upstream {
         source::set_upstream(repo, &created.branch, remote).await?;
     }
-    let warnings = verify::verify(repo, created).await?;
+    let (status, warnings) = verify::verify(repo, created).await?;
+    created.status = Some(status);
     created.warnings.extend(warnings);
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! compare-and-swap: a pull request's own branch forward to what the remote has, and an old
 //! `pr-N-review` to the pull request's head, its own commits pinned first.
 
-use grove_model::{BranchName, CommitSha, Nonce};
+use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
 use super::{AddError, BranchChange};
 use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, tracking_ref};
@@ -50,37 +50,36 @@ pub struct Prepared {
 impl Prepared {
     pub async fn find(repo: &Repository, wanted: &Wanted<'_>) -> Result<Self, AddError> {
         let branch = wanted.branch;
-        let found = match &wanted.source {
-            Source::OwnBranch => own_branch(repo, wanted).await?,
-            Source::PullRequestBranch => pull_request_branch(repo, wanted).await?,
-            Source::PullRequestHead { number, pinned } => {
-                pull_request_head(repo, wanted, *number, pinned.as_ref()).await?
-            }
-        };
         let around = repo.refs(&Repository::patterns_around(branch)).await?;
         if let Some(other) = around.in_the_way_of(branch) {
             return Err(AddError::BranchInTheWay { branch: branch.clone(), other: other.to_owned() });
         }
-        if found.was.is_some() {
+        let here = around.branch(branch).map(|line| line.at.clone());
+        if here.is_some() {
             let holder = repo.worktrees().await?.into_iter().find(|entry| entry.branch() == Some(branch.as_str()));
             if let Some(holder) = holder {
                 return Err(AddError::BranchHeld { branch: branch.clone(), at: holder.path });
             }
         }
-        Ok(found)
+        match &wanted.source {
+            Source::OwnBranch => own_branch(repo, wanted, here).await,
+            Source::PullRequestBranch => pull_request_branch(repo, wanted, here).await,
+            Source::PullRequestHead { number, pinned } => {
+                pull_request_head(repo, wanted, here, *number, pinned.as_ref()).await
+            }
+        }
     }
 }
 
-async fn own_branch(repo: &Repository, wanted: &Wanted<'_>) -> Result<Prepared, AddError> {
+async fn own_branch(repo: &Repository, wanted: &Wanted<'_>, here: Option<CommitSha>) -> Result<Prepared, AddError> {
     let branch = wanted.branch;
     let (base, asked) = repo.base(&wanted.base, wanted.remote, wanted.fetch, Some(branch)).await?;
-    let mut names = vec![branch.full_ref()];
-    names.extend(wanted.remote.map(|remote| tracking_ref(remote, branch)));
-    let refs = repo.refs(&names).await?;
-    let here = refs.branch(branch).map(|line| line.at.clone());
+    let there = match wanted.remote.map(|remote| tracking_ref(remote, branch)) {
+        Some(name) => repo.refs(std::slice::from_ref(&name)).await?.get(&name).map(|line| line.at.clone()),
+        None => None,
+    };
     // Known to be on the remote, and not known to be gone from there since.
-    let there =
-        names.get(1).and_then(|name| refs.get(name)).filter(|_| !asked.lacks(branch)).map(|line| line.at.clone());
+    let there = there.filter(|_| !asked.lacks(branch));
     if wanted.base.explicit.is_some() && (here.is_some() || there.is_some()) {
         return Err(AddError::BranchExists(branch.clone()));
     }
@@ -91,10 +90,16 @@ async fn own_branch(repo: &Repository, wanted: &Wanted<'_>) -> Result<Prepared, 
 
 fn base_warning(base: &Base, asked: &Asked) -> Option<String> {
     let Asked::Failed { line } = asked else { return None };
-    Some(format!("the remote could not be asked ({line}), so `{}` is used as it was last seen", base.name))
+    let age = base.committed.map(|then| format!("; its newest commit is {} old", Moment::now().age_since(then)));
+    let age = age.unwrap_or_default();
+    Some(format!("the remote could not be asked ({line}), so `{}` is used as it was last seen{age}", base.name))
 }
 
-async fn pull_request_branch(repo: &Repository, wanted: &Wanted<'_>) -> Result<Prepared, AddError> {
+async fn pull_request_branch(
+    repo: &Repository,
+    wanted: &Wanted<'_>,
+    here: Option<CommitSha>,
+) -> Result<Prepared, AddError> {
     let branch = wanted.branch;
     let remote = wanted.remote.ok_or(AddError::NoRemote)?;
     if wanted.fetch != FetchPolicy::Never {
@@ -107,11 +112,10 @@ async fn pull_request_branch(repo: &Repository, wanted: &Wanted<'_>) -> Result<P
         }
     }
     let tracking = tracking_ref(remote, branch);
-    let refs = repo.refs(&[branch.full_ref(), tracking.clone()]).await?;
+    let refs = repo.refs(std::slice::from_ref(&tracking)).await?;
     let Some(theirs) = refs.get(&tracking).map(|line| line.at.clone()) else {
         return Err(AddError::NoSuchBranch { branch: branch.clone(), remote: remote.to_owned() });
     };
-    let here = refs.branch(branch).map(|line| line.at.clone());
     let mut warnings = Vec::new();
     let at = match &here {
         Some(ours) if *ours != theirs && !repo.is_ancestor(ours, &theirs).await? => {
@@ -135,6 +139,7 @@ async fn pull_request_branch(repo: &Repository, wanted: &Wanted<'_>) -> Result<P
 async fn pull_request_head(
     repo: &Repository,
     wanted: &Wanted<'_>,
+    was: Option<CommitSha>,
     number: u64,
     pinned: Option<&CommitSha>,
 ) -> Result<Prepared, AddError> {
@@ -162,8 +167,6 @@ async fn pull_request_head(
             sha.clone()
         }
     };
-    let refs = repo.refs(&[wanted.branch.full_ref()]).await?;
-    let was = refs.branch(wanted.branch).map(|line| line.at.clone());
     let pin_first = match &was {
         Some(old) => !repo.is_ancestor(old, &at).await?,
         None => false,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{AddError, Created};
-use crate::parse;
+use crate::parse::{self, Status};
 use crate::{GitError, Place, Repository};
 
 /// What is wrong with a worktree that was just made.
@@ -46,8 +46,8 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Checks links, HEAD, index, files and lock files; gives warnings.
-pub(super) async fn verify(repo: &Repository, created: &Created) -> Result<Vec<String>, AddError> {
+/// Checks links, HEAD, index, files and lock files; gives what git said of it, and warnings.
+pub(super) async fn verify(repo: &Repository, created: &Created) -> Result<(Status, Vec<String>), AddError> {
     let flawed = AddError::Flawed;
     links(repo, created).map_err(flawed)?;
     no_lock_file(&created.admin_dir).map_err(flawed)?;
@@ -57,24 +57,25 @@ pub(super) async fn verify(repo: &Repository, created: &Created) -> Result<Vec<S
     let status = parse::status(&status.stdout)?;
     let on = status.branch.as_deref() == Some(created.branch.as_str()) && status.head.as_ref() == Some(&created.head);
     if !on {
-        let branch = status.branch.unwrap_or_else(|| "no branch".to_owned());
-        let head = status.head.map_or_else(|| "no commit".to_owned(), |sha| sha.to_string());
+        let branch = status.branch.as_deref().unwrap_or("no branch");
+        let head = status.head.as_ref().map_or("no commit", |sha| sha.as_str());
         return Err(AddError::Flawed(Flaw::Head { says: format!("{branch} at {head}") }));
     }
     if status.counts.untracked > 0 {
         return Err(AddError::Flawed(Flaw::Untracked { files: status.counts.untracked }));
     }
     if !status.is_changed() {
-        return Ok(Vec::new());
+        return Ok((status, Vec::new()));
     }
     let counts = &status.counts;
     let files = counts.staged + counts.unstaged + counts.conflicts;
     if counts.staged + counts.conflicts > 0 || !changed_by_attributes(repo, &created.path).await? {
         return Err(AddError::Flawed(Flaw::Changed { files }));
     }
-    Ok(vec![format!(
+    let warning = format!(
         "git shows {files} files as changed right after the checkout: the repository's own line-ending or filter rules do not fit its files"
-    )])
+    );
+    Ok((status, vec![warning]))
 }
 
 fn links(repo: &Repository, created: &Created) -> Result<(), Flaw> {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use grove_engine::Problem;
 use grove_engine::isolation::{CreatedBy, Outcome, Wish};
-use grove_engine::view::View;
+use grove_engine::view::{View, view_of_new};
 use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
 
 use super::{Context, Done, view_of};
@@ -42,16 +42,17 @@ pub async fn run(context: &Context, args: Args) -> Done {
     let made = async {
         let codebase = context.codebases(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
         let outcome = context.isolation(&store).create(&codebase, &wish).await?;
-        let view = view_of(context, &store, &codebase, outcome.environment().clone()).await?;
+        let view = match &outcome.new {
+            Some(new) => view_of_new(&store, &codebase, &outcome.environment, new.facts.clone()).await?,
+            None => view_of(context, &store, &codebase, outcome.environment.clone()).await?,
+        };
         Ok::<_, Problem>((outcome, view))
     };
     let made = made.await;
     waiting.finish_and_clear();
     let (outcome, view) = made?;
-    if let Outcome::Created { notes, .. } = &outcome {
-        for note in notes {
-            output::warning(note);
-        }
+    for note in outcome.new.iter().flat_map(|new| &new.notes) {
+        output::warning(note);
     }
     if context.json {
         output::json(&view);
@@ -92,15 +93,11 @@ fn wish(args: &Args) -> Result<Wish, Problem> {
 
 fn say(outcome: &Outcome, view: &View, sha: Option<&CommitSha>) {
     let branch = output::strong(&format!("`{}`", view.branch));
-    match (outcome, sha) {
-        (Outcome::Created { .. }, Some(sha)) => {
-            output::line(&format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()))
-        }
-        (Outcome::Created { .. }, None) => output::line(&format!("Working in isolated branch {branch}")),
-        (Outcome::Reused { .. }, _) => {
-            output::line(&format!("Working in isolated branch {branch}, which was there already"))
-        }
-    }
+    output::line(&match (&outcome.new, sha) {
+        (Some(_), Some(sha)) => format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()),
+        (Some(_), None) => format!("Working in isolated branch {branch}"),
+        (None, _) => format!("Working in isolated branch {branch}, which was there already"),
+    });
     let base = match (&view.base, &view.base_sha) {
         (Some(base), Some(sha)) => format!("{base} at {}", &sha[..7]),
         _ => String::new(),
