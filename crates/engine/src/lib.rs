@@ -3,11 +3,13 @@
 //! * [`settings`]: what was configured, where, and what it means.
 //! * [`codebases`]: registering repositories.
 //! * [`isolation`]: an environment for a piece of work.
+//! * [`owner`]: which process is at work, and whether it still is.
 //! * [`view`]: environments as people and scripts see them.
 //! * [`words`]: every sentence that a person reads when something is refused.
 
 pub mod codebases;
 pub mod isolation;
+pub mod owner;
 pub mod settings;
 pub mod view;
 pub mod words;

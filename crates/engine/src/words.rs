@@ -257,6 +257,9 @@ impl From<AddError> for Problem {
                 let (code, hint) = disk_trouble(&source.to_string());
                 Problem::new(code, message, hint)
             }
+            AddError::Journal(_) => {
+                Problem::new("store_failed", message, "It was taken back; check the store and try again.")
+            }
             AddError::DiskFull { .. } => {
                 Problem::new("disk_full", message, "Free some space, or set `worktree.base` to a larger disk.")
             }

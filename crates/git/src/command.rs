@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -310,7 +310,7 @@ impl Invocation<'_> {
 
     async fn spawn_and_wait(self) -> Result<(ExitStatus, Vec<u8>, String), GitError> {
         let _permit = self.git.permits.acquire().await.expect("the limit is never closed");
-        let mark = Uuid::now_v7().to_string();
+        let mark = format!("{}{}", mark_of(std::process::id(), own_start()), Uuid::now_v7());
         let child = self.build(&mark).spawn().map_err(|error| match error.kind() {
             // The same kind means a missing directory, which is not git's fault.
             io::ErrorKind::NotFound if self.directory().is_dir() => GitError::NotInstalled,
@@ -427,7 +427,45 @@ async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) {
     }
 }
 
-/// Processes whose environment carries this call's mark.
+/// How the marks of all calls of one process begin.
+fn mark_of(process: u32, started: u64) -> String {
+    format!("{process}.{started}.")
+}
+
+fn own_start() -> u64 {
+    static START: OnceLock<u64> = OnceLock::new();
+    *START.get_or_init(|| process_start(std::process::id()).unwrap_or_default())
+}
+
+/// When a process began, in the kernel's ticks; `None` when there is none of that id. Ids are used
+/// again, the two together are not.
+pub fn process_start(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in parentheses, may hold anything; what follows it is numbers. A zombie has ended.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
+/// Ends every git, and what it started, that a process which is gone has left running.
+pub async fn end_calls_of(process: u32, started: u64) {
+    let mark = mark_of(process, started);
+    // A git that is asked takes its lock files away; one that does not listen is ended.
+    for signal in [Signal::TERM, Signal::KILL] {
+        for _ in 0..100 {
+            let marked = marked_processes(&mark);
+            if marked.is_empty() {
+                return;
+            }
+            for pid in marked {
+                let _ = kill_process(pid, signal);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Processes whose environment carries a mark that begins so.
 fn marked_processes(mark: &str) -> Vec<Pid> {
     let wanted = format!("{RUN_MARK}={mark}");
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -436,7 +474,7 @@ fn marked_processes(mark: &str) -> Vec<Pid> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
         .filter(|pid| {
             let environ = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-            environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+            environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BranchName, CodebaseId, CommitSha, EnvironmentId, Moment, RepositoryFolders, WorkKey};
+use crate::{BranchName, CodebaseId, CommitSha, EnvironmentId, Moment, Nonce, Owner, RepositoryFolders, WorkKey};
 
 /// A registered repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,6 +194,12 @@ pub struct Environment {
     pub related_prs: Vec<u64>,
     /// The machine that holds the directory.
     pub node: String,
+    /// What proves a half-made thing on disk to be this environment's own.
+    pub nonce: Nonce,
+    /// Who is making it, while it is `creating`.
+    pub owner: Option<Owner>,
+    /// Until when the owner of another machine counts as alive.
+    pub lease_until: Option<Moment>,
 }
 
 impl Environment {

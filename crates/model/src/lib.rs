@@ -7,6 +7,7 @@ mod branch;
 mod environment;
 mod folder;
 mod ids;
+mod owner;
 mod time;
 mod work;
 
@@ -17,6 +18,7 @@ pub use environment::{
 };
 pub use folder::FolderName;
 pub use ids::{CodebaseId, CommitSha, ConversationId, EnvironmentId, Nonce, NotASha, NotAnId, RepositoryFolders};
+pub use owner::{NotAnOwner, Owner};
 pub use time::Moment;
 pub use work::{Kind, PrHead, Work, WorkError, WorkKey};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use grove_model::{
-    BranchName, CodebaseId, CommitSha, Environment, EnvironmentId, Kind, Moment, Nonce, Status, WorkKey,
+    BranchName, CodebaseId, CommitSha, Environment, EnvironmentId, Kind, Moment, Nonce, Owner, Status, WorkKey,
 };
 use sqlx::any::AnyRow;
 
@@ -15,7 +15,7 @@ use crate::{Store, StoreError};
 macro_rules! columns {
     () => {
         "id, codebase_id, workflow_type, workflow_id, provider, working_path, branch_name, status, error, base_ref, \
-         base_sha, head_sha, created_by_platform, created_by_user, created_at, last_activity_at, size_bytes, metadata, node"
+         base_sha, head_sha, created_by_platform, created_by_user, created_at, last_activity_at, size_bytes, metadata, node, nonce, owner, lease_until"
     };
 }
 macro_rules! select {
@@ -27,9 +27,8 @@ macro_rules! select {
 const CLAIM: &str = concat!(
     "INSERT INTO remote_agent_isolation_environments (",
     columns!(),
-    ", updated_at, nonce) ",
-    "VALUES ($1, $2, $3, $4, $5, $6, $7, 'creating', NULL, NULL, NULL, NULL, $8, $9, $10, $10, NULL, '{}', $11, $10, $12) ",
-    "ON CONFLICT DO NOTHING"
+    ", updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'creating', NULL, NULL, NULL, NULL, $8, $9, $10, $10, NULL, '{}', $11, ",
+    "$12, $13, $14, $10) ON CONFLICT DO NOTHING"
 );
 /// Who holds the work, or else the branch, or else the path.
 const HOLDER: &str = select!(
@@ -44,6 +43,10 @@ const ABANDON: &str = "UPDATE remote_agent_isolation_environments SET status = '
      WHERE id = $1 AND nonce = $2 AND status = 'creating'";
 const MOVE: &str = "UPDATE remote_agent_isolation_environments SET status = $3, error = $4, updated_at = $5 \
      WHERE id = $1 AND status = $2";
+const RENEW: &str = "UPDATE remote_agent_isolation_environments SET lease_until = $3 \
+     WHERE id = $1 AND owner = $2 AND status = 'creating'";
+const TAKE_OVER: &str = "UPDATE remote_agent_isolation_environments SET owner = $3, lease_until = $4 \
+     WHERE id = $1 AND owner = $2 AND status = 'creating'";
 const BY_ID: &str = select!("WHERE id = $1");
 const BY_WORK: &str =
     select!("WHERE codebase_id = $1 AND workflow_type = $2 AND workflow_id = $3 AND status <> 'destroyed'");
@@ -68,6 +71,8 @@ pub struct NewEnvironment {
     pub created_by_user: Option<String>,
     pub node: String,
     pub nonce: Nonce,
+    pub owner: Owner,
+    pub lease_until: Moment,
 }
 
 /// What came of asking for the right to make an environment.
@@ -101,6 +106,8 @@ impl Store {
                 .bind(Moment::now().to_string())
                 .bind(new.node.clone())
                 .bind(new.nonce.to_string())
+                .bind(new.owner.to_string())
+                .bind(new.lease_until.to_string())
                 .execute(&self.pool)
                 .await?;
             let holder = sqlx::query(HOLDER)
@@ -145,6 +152,34 @@ impl Store {
                 _ if updated.rows_affected() == 0 => Err(StoreError::Moved { expected: "being created" }),
                 _ => Err(StoreError::Moved { expected: "active" }),
             }
+        })
+        .await
+    }
+
+    /// Says that the owner is still at work.
+    pub async fn renew(&self, id: EnvironmentId, owner: &Owner, until: Moment) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(RENEW).bind(id.to_string()).bind(owner.to_string()).bind(until.to_string());
+            query.execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Takes an unfinished creation over from an owner that is gone. Of several who try, one does.
+    pub async fn take_over(
+        &self,
+        id: EnvironmentId,
+        from: &Owner,
+        to: &Owner,
+        until: Moment,
+    ) -> Result<bool, StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(TAKE_OVER).bind(id.to_string()).bind(from.to_string());
+            let taken = query.bind(to.to_string()).bind(until.to_string()).execute(&self.pool).await?;
+            // A repeated call finds its own work done.
+            let ours = async || Ok(self.try_environment(id).await?.is_some_and(|e| e.owner.as_ref() == Some(to)));
+            if taken.rows_affected() == 1 { Ok(true) } else { ours().await }
         })
         .await
     }
@@ -305,5 +340,8 @@ fn read(row: &AnyRow) -> Result<Environment, StoreError> {
         related_issues: Vec::new(),
         related_prs: Vec::new(),
         node: row.text("node")?,
+        nonce: row.parse("nonce")?,
+        owner: row.parse_optional("owner")?,
+        lease_until: row.parse_optional("lease_until")?,
     })
 }

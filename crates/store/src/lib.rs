@@ -12,6 +12,7 @@ mod codebases;
 mod conversations;
 mod environments;
 mod error;
+mod journal;
 mod migrations;
 mod open;
 mod row;
@@ -20,7 +21,8 @@ pub use codebases::NewCodebase;
 pub use conversations::ConversationRef;
 pub use environments::{Claim, NewEnvironment};
 pub use error::StoreError;
-pub use migrations::latest_version;
+pub use journal::JournalLine;
+pub use migrations::{latest_version, migrate_to};
 pub use open::{Engine, Options};
 
 use std::future::Future;

@@ -11,7 +11,10 @@ use crate::{Engine, StoreError};
 /// sqlx keeps here which steps were applied.
 const TABLE: &str = "_sqlx_migrations";
 
-const STEPS: &[(i64, &str, &str)] = &[(1, "ground", include_str!("../migrations/0001_ground.sql"))];
+const STEPS: &[(i64, &str, &str)] = &[
+    (1, "ground", include_str!("../migrations/0001_ground.sql")),
+    (2, "journal", include_str!("../migrations/0002_journal.sql")),
+];
 
 fn migrator() -> Migrator {
     let step = |&(version, name, sql): &(i64, &'static str, &'static str)| {
@@ -45,6 +48,12 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: Engine) -> R
         other => StoreError::Other(other.to_string()),
     })?;
     Ok(transaction.commit().await?)
+}
+
+/// Brings the schema to an earlier version on purpose, to see what becomes of rows made then.
+pub async fn migrate_to(connection: &mut AnyConnection, version: i64) -> Result<(), StoreError> {
+    let done = migrator().run_direct(Some(version), connection, false).await;
+    done.map_err(|error| StoreError::Other(error.to_string()))
 }
 
 /// The last step applied; 0 for an empty store. Only reads.

@@ -6,9 +6,11 @@
 
 mod create;
 mod find;
+mod journal;
 mod mirror;
 pub mod places;
 mod provider;
+mod recover;
 mod worktree;
 
 use std::io;
@@ -26,7 +28,7 @@ use crate::settings::SettingsError;
 pub use create::{CreatedBy, Isolation, New, Outcome, Wish, with_repository_settings};
 pub use find::find;
 pub use mirror::{Mirrored, Mirrors};
-pub use provider::{Found, Health, IsolationProvider, IsolationRequest, Made, TakeBack};
+pub use provider::{Found, Health, IsolationProvider, IsolationRequest, Made, Unfinished};
 pub use worktree::WorktreeProvider;
 
 #[derive(Debug, thiserror::Error)]

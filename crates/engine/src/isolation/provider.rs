@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use grove_git::base::Base;
+use grove_git::worktree::{BranchIntent, Journal};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Nonce, Work};
 
 use super::IsolationError;
@@ -11,7 +12,6 @@ use crate::settings::Settings;
 use crate::view::Facts;
 
 /// Everything that a provider needs to know to make an environment.
-#[derive(Debug)]
 pub struct IsolationRequest<'a> {
     pub codebase: &'a Codebase,
     pub work: &'a Work,
@@ -22,6 +22,7 @@ pub struct IsolationRequest<'a> {
     pub nonce: Nonce,
     /// With those of the repository.
     pub settings: &'a Settings,
+    pub journal: &'a dyn Journal,
 }
 
 /// What was made, and how to take it back if the record cannot be written.
@@ -32,11 +33,15 @@ pub struct Made {
     pub facts: Facts,
     /// What a person should know, each one sentence.
     pub notes: Vec<String>,
-    pub take_back: Box<dyn TakeBack>,
+    pub unfinished: Box<dyn Unfinished>,
 }
 
+/// Something made and not yet recorded.
 #[async_trait]
-pub trait TakeBack: Send {
+pub trait Unfinished: Send {
+    /// The record is written: whatever marked it as unfinished goes.
+    fn finish(&self) -> Result<(), IsolationError>;
+
     /// Removes everything that the creation made; gives what could not be removed.
     async fn take_back(self: Box<Self>) -> Vec<String>;
 }
@@ -66,6 +71,19 @@ pub trait IsolationProvider: Send + Sync {
 
     /// Makes the environment whole, or leaves nothing.
     async fn create(&self, request: &IsolationRequest<'_>) -> Result<Made, IsolationError>;
+
+    /// Takes back a creation that was cut short, by its nonce; gives what stays because somebody
+    /// has put something there.
+    async fn withdraw(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        intent: Option<&BranchIntent>,
+    ) -> Result<Option<PathBuf>, IsolationError>;
+
+    /// Takes the mark of an unfinished creation from an environment that was recorded; whether there
+    /// was one.
+    fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError>;
 
     /// Destroys an environment that holds nothing but what it was made with; refuses any other.
     async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError>;

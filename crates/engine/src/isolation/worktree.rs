@@ -1,15 +1,15 @@
 //! Isolation by git worktree.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use grove_git::base::{Base, BaseWish, choose_remote};
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
-use grove_git::worktree::{self, AddError, Created, Prepared, Source, Wanted};
+use grove_git::worktree::{self, AddError, BranchIntent, Created, Prepared, Source, Wanted, Withdrawn};
 use grove_git::{Git, Repository, include, submodules};
 use grove_model::{Codebase, Environment, PrHead, Work};
 
-use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, TakeBack};
+use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, Unfinished};
 use crate::view::{Counts, Facts, Present, facts_of};
 
 #[derive(Clone, Debug)]
@@ -64,7 +64,8 @@ impl IsolationProvider for WorktreeProvider {
         };
         let prepared = Prepared::find(&repo, &wanted).await.map_err(failed)?;
         let base = prepared.base.clone();
-        let mut created = worktree::add(&repo, request.path, prepared, request.nonce).await.map_err(failed)?;
+        let mut created =
+            worktree::add(&repo, request.path, prepared, request.nonce, request.journal).await.map_err(failed)?;
         let mut notes = std::mem::take(&mut created.warnings);
         match furnish(&repo, &created, request).await {
             Ok(more) => notes.extend(more),
@@ -75,7 +76,28 @@ impl IsolationProvider for WorktreeProvider {
         }
         let head = created.head.clone();
         let facts = look_at_new(&self.git, &repo.common_dir, &created, base.as_ref()).await;
-        Ok(Made { head, base, facts, notes, take_back: Box::new(Worktree { repo, created }) })
+        Ok(Made { head, base, facts, notes, unfinished: Box::new(Worktree { repo, created }) })
+    }
+
+    async fn withdraw(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        intent: Option<&BranchIntent>,
+    ) -> Result<Option<PathBuf>, IsolationError> {
+        let repo = self.repository(codebase);
+        let withdrawn =
+            worktree::withdraw(&repo, &environment.path, &environment.branch, intent, environment.nonce).await;
+        let failed = |error| IsolationError::Add { branch: environment.branch.clone(), error: Box::new(error) };
+        Ok(match withdrawn.map_err(failed)? {
+            Withdrawn::Whole => None,
+            Withdrawn::Kept(path) => Some(path),
+        })
+    }
+
+    fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
+        let settled = worktree::settle(&self.repository(codebase), environment.nonce);
+        settled.map_err(|source| IsolationError::Io { what: "the worktree cannot be unlocked".to_owned(), source })
     }
 
     async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError> {
@@ -156,7 +178,6 @@ async fn furnish(
         initialised.map_err(|error| IsolationError::Submodules(error.line()))?;
     }
     let included = include::copy_ignored(repo, &created.path, request.settings.copy()).await?;
-    created.unlock().map_err(|error| IsolationError::Add { branch: created.branch.clone(), error: Box::new(error) })?;
     Ok(included.refused)
 }
 
@@ -177,7 +198,12 @@ struct Worktree {
 }
 
 #[async_trait]
-impl TakeBack for Worktree {
+impl Unfinished for Worktree {
+    fn finish(&self) -> Result<(), IsolationError> {
+        let failed = |error| IsolationError::Add { branch: self.created.branch.clone(), error: Box::new(error) };
+        self.created.unlock().map_err(failed)
+    }
+
     async fn take_back(mut self: Box<Self>) -> Vec<String> {
         self.created.undo(&self.repo).await
     }

@@ -5,7 +5,8 @@
 //! is built aside, under `.git/grove/staging-…`, filled by git itself, and appears by one rename.
 //! Until then nothing in the repository knows of it but the branch.
 //!
-//! The order, each step undone by [`Created::undo`] or by a failure further on:
+//! The order, each step told to the [`Journal`] before the next, each undone by [`Created::undo`] or,
+//! after a crash, by [`withdraw`]:
 //! 1. [`target`]: is the path free?
 //! 2. [`source`]: which branch, at which commit? The branch is made by compare-and-swap.
 //! 3. [`stage`]: directory, entry, checkout, publication.
@@ -17,15 +18,20 @@ mod source;
 mod stage;
 mod target;
 mod verify;
+mod withdraw;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use async_trait::async_trait;
 use grove_model::{BranchName, CommitSha, Nonce, human_size};
+
+use serde::{Deserialize, Serialize};
 
 pub use source::{Prepared, Source, Wanted};
 pub use target::TargetError;
 pub use verify::Flaw;
+pub use withdraw::{Withdrawn, settle, withdraw};
 
 use crate::base::BaseError;
 use crate::parse::Status;
@@ -63,6 +69,8 @@ pub enum AddError {
     Checkout { line: String },
     #[error("{} has {} free and the files need {}", path.display(), human_size(*free), human_size(*needed))]
     DiskFull { path: PathBuf, free: u64, needed: u64 },
+    #[error("the step could not be recorded: {0}")]
+    Journal(String),
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -72,6 +80,35 @@ impl AddError {
         let what = what.into();
         move |source| AddError::Io { what, source }
     }
+}
+
+/// Where a branch is before and after a creation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchIntent {
+    pub from: Option<CommitSha>,
+    pub to: CommitSha,
+}
+
+/// How far a creation has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The branch is about to be made or moved.
+    Branch(BranchIntent),
+    /// It was; the files are next.
+    Branched,
+    /// The empty staging places are there.
+    Staged,
+    CheckedOut,
+    /// Git knows the worktree; its files are not in place yet.
+    EntryPublished,
+    Published,
+    Verified,
+}
+
+/// Is told each step before the next begins; what it refuses does not happen.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    async fn step(&self, step: Step) -> Result<(), AddError>;
 }
 
 /// What happened to the branch, and so what an undo has to do.
@@ -98,26 +135,36 @@ pub struct Created {
     /// What git says of it; there once it was verified.
     pub status: Option<Status>,
     pub warnings: Vec<String>,
-    /// Directories that did not exist before, outermost first; the last is the worktree itself.
-    made_dirs: Vec<PathBuf>,
+    /// Directories above the worktree that did not exist before, outermost first.
+    made_parents: Vec<PathBuf>,
+    /// Everything else that this creation made and has not moved on.
+    leftovers: Vec<PathBuf>,
 }
 
 /// Makes the worktree that `prepared` describes at `path`, locked with `nonce` until
 /// [`Created::unlock`]. When it fails, nothing is left.
-pub async fn add(repo: &Repository, path: &Path, prepared: Prepared, nonce: Nonce) -> Result<Created, AddError> {
+pub async fn add(
+    repo: &Repository,
+    path: &Path,
+    prepared: Prepared,
+    nonce: Nonce,
+    journal: &dyn Journal,
+) -> Result<Created, AddError> {
     let free = target::check(repo, path)?;
+    journal.step(Step::Branch(prepared.intent())).await?;
     let change = source::make_branch(repo, &prepared, nonce).await?;
     let mut created = Created {
         path: path.to_owned(),
-        admin_dir: stage::staging_dir(repo, nonce),
+        admin_dir: PathBuf::new(),
         branch: prepared.branch.clone(),
         head: prepared.at.clone(),
         change,
         status: None,
         warnings: prepared.warnings.clone(),
-        made_dirs: Vec::new(),
+        made_parents: Vec::new(),
+        leftovers: Vec::new(),
     };
-    if let Err(error) = fill(repo, &mut created, free, &prepared, nonce).await {
+    if let Err(error) = fill(repo, &mut created, free, &prepared, nonce, journal).await {
         // The first error is the one to report; what cannot be undone is said beside it.
         for left in created.undo(repo).await {
             tracing::warn!(path = %path.display(), "undoing a failed creation: {left}");
@@ -128,6 +175,32 @@ pub async fn add(repo: &Repository, path: &Path, prepared: Prepared, nonce: Nonc
         });
     }
     Ok(created)
+}
+
+async fn fill(
+    repo: &Repository,
+    created: &mut Created,
+    free: target::Free,
+    prepared: &Prepared,
+    nonce: Nonce,
+    journal: &dyn Journal,
+) -> Result<(), AddError> {
+    journal.step(Step::Branched).await?;
+    if let Some(moved) = free.clear()? {
+        created
+            .warnings
+            .push(format!("a folder without a repository stood there and was moved to {}", moved.display()));
+    }
+    stage::make_parents(&created.path, &mut created.made_parents)?;
+    stage::publish(repo, created, nonce, journal).await?;
+    journal.step(Step::Published).await?;
+    if let Some(remote) = &prepared.upstream {
+        source::set_upstream(repo, &created.branch, remote).await?;
+    }
+    let (status, warnings) = verify::verify(repo, created).await?;
+    created.status = Some(status);
+    created.warnings.extend(warnings);
+    journal.step(Step::Verified).await
 }
 
 /// Git does not say why it could not write a file. Once all is taken back, the commit's files
@@ -150,29 +223,6 @@ async fn disk_full(repo: &Repository, path: &Path, commit: &CommitSha) -> Option
     full.then(|| AddError::DiskFull { path: there.to_owned(), free, needed })
 }
 
-async fn fill(
-    repo: &Repository,
-    created: &mut Created,
-    free: target::Free,
-    prepared: &Prepared,
-    nonce: Nonce,
-) -> Result<(), AddError> {
-    if let Some(moved) = free.clear()? {
-        created
-            .warnings
-            .push(format!("a folder without a repository stood there and was moved to {}", moved.display()));
-    }
-    stage::make_directories(&created.path, &mut created.made_dirs)?;
-    stage::publish(repo, created, nonce).await?;
-    if let Some(remote) = &prepared.upstream {
-        source::set_upstream(repo, &created.branch, remote).await?;
-    }
-    let (status, warnings) = verify::verify(repo, created).await?;
-    created.status = Some(status);
-    created.warnings.extend(warnings);
-    Ok(())
-}
-
 impl Created {
     /// Takes back everything that the creation made. Gives what could not be taken back.
     ///
@@ -183,16 +233,13 @@ impl Created {
             Err(error) if error.kind() != io::ErrorKind::NotFound => left.push(format!("{what}: {error}")),
             _ => {}
         };
-        // Innermost first. The worktree goes with what is in it; those above it may have got
-        // other tenants meanwhile and then stay.
-        for dir in self.made_dirs.iter().rev() {
-            if *dir == self.path {
-                note("the folder", std::fs::remove_dir_all(dir));
-            } else {
-                let _ = std::fs::remove_dir(dir);
-            }
+        for path in self.leftovers.drain(..).rev() {
+            note(&path.display().to_string(), std::fs::remove_dir_all(&path));
         }
-        note("git's entry", std::fs::remove_dir_all(&self.admin_dir));
+        // Those above may have got other tenants meanwhile and then stay.
+        for dir in self.made_parents.drain(..).rev() {
+            let _ = std::fs::remove_dir(dir);
+        }
         // As git does when the last worktree goes.
         let _ = std::fs::remove_dir(repo.common_dir.join("worktrees"));
         let name = self.branch.full_ref();
@@ -211,12 +258,11 @@ impl Created {
             left.push(format!("the branch `{}`: {error}", self.branch));
         }
         self.change = BranchChange::Kept;
-        self.made_dirs.clear();
         left
     }
 
     /// Takes the lock away that marked the worktree as unfinished.
     pub fn unlock(&self) -> Result<(), AddError> {
-        stage::unlock(&self.admin_dir)
+        stage::unlock(&self.admin_dir).map_err(AddError::io("the new worktree cannot be unlocked"))
     }
 }

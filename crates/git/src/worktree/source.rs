@@ -6,7 +6,7 @@
 
 use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
-use super::{AddError, BranchChange};
+use super::{AddError, BranchChange, BranchIntent};
 use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, tracking_ref};
 use crate::{GitError, Repository};
 
@@ -48,6 +48,10 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    pub(super) fn intent(&self) -> BranchIntent {
+        BranchIntent { from: self.was.clone(), to: self.at.clone() }
+    }
+
     pub async fn find(repo: &Repository, wanted: &Wanted<'_>) -> Result<Self, AddError> {
         let branch = wanted.branch;
         let around = repo.refs(&Repository::patterns_around(branch)).await?;
@@ -190,6 +194,16 @@ fn fetch_failed(remote: &str, what: &str, error: &GitError) -> AddError {
     AddError::FetchFailed { remote: remote.to_owned(), what: what.to_owned(), line: error.line() }
 }
 
+/// What the reflog says of a branch that this creation made or moved.
+pub(super) fn reason(nonce: Nonce) -> String {
+    format!("grove: {nonce}")
+}
+
+/// Where the commits of a branch are kept that this creation replaces.
+pub(super) fn pin_name(branch: &BranchName, nonce: Nonce) -> String {
+    format!("refs/grove/trash/{nonce}/{branch}")
+}
+
 /// Makes the branch, or moves it, or leaves it, exactly as prepared.
 pub(super) async fn make_branch(
     repo: &Repository,
@@ -198,7 +212,7 @@ pub(super) async fn make_branch(
 ) -> Result<BranchChange, AddError> {
     let name = prepared.branch.full_ref();
     let failed = |error: GitError| AddError::Branch { branch: prepared.branch.clone(), line: error.line() };
-    let why = format!("grove: {nonce}");
+    let why = reason(nonce);
     match &prepared.was {
         Some(was) if *was == prepared.at => Ok(BranchChange::Kept),
         None => {
@@ -208,7 +222,7 @@ pub(super) async fn make_branch(
         Some(was) => {
             let mut pin = None;
             if prepared.pin_first {
-                let pinned = format!("refs/grove/trash/{nonce}/{}", prepared.branch);
+                let pinned = pin_name(&prepared.branch, nonce);
                 repo.move_ref(&pinned, None, was, &why).await.map_err(failed)?;
                 pin = Some(pinned);
             }

@@ -7,7 +7,7 @@ use grove_git::{Git, Repository};
 use grove_model::{CommitSha, Nonce};
 use grove_testkit::TestRepo;
 
-use crate::{World, branch, own, with_every_git};
+use crate::{Silent, World, branch, own, with_every_git};
 
 fn sha(text: &str) -> CommitSha {
     text.parse().unwrap()
@@ -313,7 +313,7 @@ async fn an_undone_creation_leaves_nothing() {
         for wanted in [own(&name, Some("origin")), pull(&review, 7, Some(&head))] {
             let prepared = Prepared::find(&world.repo, &wanted).await.unwrap();
             let before = (test.branches(), test.canonical());
-            let mut made = worktree::add(&world.repo, &path, prepared, Nonce::new()).await.unwrap();
+            let mut made = worktree::add(&world.repo, &path, prepared, Nonce::new(), &Silent).await.unwrap();
             assert!(test.git(&["worktree", "list", "--porcelain"]).contains("locked"), "locked until it is finished");
             assert_eq!(made.undo(&world.repo).await, Vec::<String>::new());
             assert_eq!(test.branches(), before.0);
@@ -414,7 +414,7 @@ async fn reftable_repositories_work_where_git_has_them() {
         let repo = Repository::discover(&git, &root).await.unwrap();
         let name = branch("issue-1");
         let prepared = Prepared::find(&repo, &own(&name, None)).await.unwrap();
-        let mut made = worktree::add(&repo, &test.dir().join("wt"), prepared, Nonce::new()).await.unwrap();
+        let mut made = worktree::add(&repo, &test.dir().join("wt"), prepared, Nonce::new(), &Silent).await.unwrap();
         assert_eq!(test.git_in(&made.path, &["symbolic-ref", "--short", "HEAD"]), "issue-1");
         assert_eq!(made.undo(&repo).await, Vec::<String>::new());
         assert_eq!(test.git_in(&root, &["worktree", "list"]).lines().count(), 1);
@@ -457,7 +457,7 @@ async fn a_bare_repository_gives_worktrees() {
         let name = branch("issue-1");
         let prepared = Prepared::find(&bare, &own(&name, None)).await.unwrap();
         let path = world.test.dir().join("from-bare");
-        let made = worktree::add(&bare, &path, prepared, Nonce::new()).await.unwrap();
+        let made = worktree::add(&bare, &path, prepared, Nonce::new(), &Silent).await.unwrap();
         made.unlock().unwrap();
         before.assert_untouched();
         assert_eq!(world.test.git_in(&path, &["status", "--porcelain"]), "");

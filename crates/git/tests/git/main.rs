@@ -5,11 +5,12 @@ mod command;
 mod create;
 mod include;
 mod repository;
+mod withdraw;
 
 use std::path::{Path, PathBuf};
 
 use grove_git::base::{BaseWish, FetchPolicy};
-use grove_git::worktree::{self, AddError, Created, Prepared, Source, Wanted};
+use grove_git::worktree::{self, AddError, Created, Journal, Prepared, Source, Step, Wanted};
 use grove_git::{Git, Repository};
 use grove_model::{BranchName, Nonce};
 use grove_testkit::{TestRepo, gits};
@@ -60,7 +61,7 @@ impl World {
 
     async fn try_add(&self, path: &Path, wanted: &Wanted<'_>) -> Result<Created, AddError> {
         let prepared = Prepared::find(&self.repo, wanted).await?;
-        let created = worktree::add(&self.repo, path, prepared, Nonce::new()).await?;
+        let created = worktree::add(&self.repo, path, prepared, Nonce::new(), &Silent).await?;
         created.unlock()?;
         Ok(created)
     }
@@ -88,6 +89,16 @@ impl World {
         assert!(listed.contains(&format!("worktree {}\n", created.path.display())), "{listed}");
         assert!(!listed.contains("locked") && !listed.contains("prunable"), "{listed}");
         self.test.git(&["fsck", "--no-dangling"]);
+    }
+}
+
+/// A journal that nobody reads.
+struct Silent;
+
+#[async_trait::async_trait]
+impl Journal for Silent {
+    async fn step(&self, _: Step) -> Result<(), AddError> {
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod codebase;
+mod crash;
 mod create;
 mod list;
 mod names;

@@ -2,7 +2,7 @@ use grove_model::{CommitSha, Kind, Nonce, Status};
 use grove_store::{Claim, ConversationRef, StoreError};
 use grove_testkit::both_engines;
 
-use crate::{new_environment, open, registered, won};
+use crate::{new_environment, open, owner, registered, won};
 
 fn sha(digit: char) -> CommitSha {
     digit.to_string().repeat(40).parse().unwrap()
@@ -96,6 +96,33 @@ both_engines! {
         assert!(store.advance(new.id, Status::Removing, Status::Creating, None).await.is_err());
         store.advance(new.id, Status::Removing, Status::Failed, Some("why")).await.unwrap();
         assert_eq!(store.environment(new.id).await.unwrap().unwrap().error.as_deref(), Some("why"));
+    }
+
+    async fn an_unfinished_creation_is_taken_over_by_one(store: TestStore) {
+        let store = open(&store).await;
+        let codebase = registered(&store).await;
+        let new = new_environment(&codebase, Kind::Issue, "42", "issue-42");
+        won(&store, &new).await;
+        let until = grove_model::Moment::now();
+        assert!(!store.take_over(new.id, &owner(9), &owner(2), until).await.unwrap(), "it is not nine's");
+        assert!(store.take_over(new.id, &owner(1), &owner(2), until).await.unwrap());
+        assert!(!store.take_over(new.id, &owner(1), &owner(3), until).await.unwrap(), "two was first");
+        store.renew(new.id, &owner(1), grove_model::Moment::from_unix(4_000_000_000).unwrap()).await.unwrap();
+        let now = store.environment(new.id).await.unwrap().unwrap();
+        assert_eq!((now.owner, now.lease_until), (Some(owner(2)), Some(until)), "who lost it renews nothing");
+    }
+
+    async fn the_journal_keeps_its_order(store: TestStore) {
+        let store = open(&store).await;
+        let codebase = registered(&store).await;
+        let new = new_environment(&codebase, Kind::Issue, "42", "issue-42");
+        won(&store, &new).await;
+        for step in ["branch", "staged", "published"] {
+            store.record(new.id, step, (step == "branch").then_some("{}")).await.unwrap();
+        }
+        let lines = store.journal(new.id).await.unwrap();
+        let steps: Vec<_> = lines.iter().map(|line| (line.step.as_str(), line.detail.as_deref())).collect();
+        assert_eq!(steps, [("branch", Some("{}")), ("staged", None), ("published", None)]);
     }
 
     async fn links_and_conversations_are_found_again(store: TestStore) {

@@ -8,7 +8,7 @@ mod trouble;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use grove_model::{BranchName, Codebase, EnvironmentId, Kind, Nonce, RepositoryFolders, WorkKey};
+use grove_model::{BranchName, Codebase, EnvironmentId, Kind, Moment, Nonce, Owner, RepositoryFolders, WorkKey};
 use grove_store::{Claim, NewCodebase, NewEnvironment, Options, Store};
 use grove_testkit::TestStore;
 
@@ -54,7 +54,13 @@ fn new_environment(codebase: &Codebase, kind: Kind, id: &str, branch: &str) -> N
         created_by_user: None,
         node: "here".to_owned(),
         nonce: Nonce::new(),
+        owner: owner(1),
+        lease_until: Moment::now(),
     }
+}
+
+fn owner(process: u32) -> Owner {
+    Owner { node: "here".into(), boot: "boot".into(), namespace: "1".into(), process, started: 7 }
 }
 
 async fn won(store: &Store, new: &NewEnvironment) -> grove_model::Environment {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use grove_model::{Kind, Status};
 use grove_store::{Store, StoreError, latest_version};
 use grove_testkit::{Engine, TestStore, both_engines};
-use sqlx::Executor;
+use sqlx::{Connection, Executor};
 
 use crate::{new_environment, open, options, registered, won};
 
@@ -54,18 +54,30 @@ both_engines! {
     }
 
     async fn rows_of_every_earlier_version_survive_the_way_up(store: TestStore) {
-        // Rows as version 1 wrote them; each later version adds its own file beside this one.
+        // Each version's rows are put in when the schema has come that far, and read at the end.
         let url = store.url.clone();
-        open(&store).await.close().await;
-        let pool = sqlx::AnyPool::connect(&url).await.unwrap();
-        pool.execute(include_str!("seeds/0001_ground.sql")).await.unwrap();
-        pool.close().await;
+        sqlx::any::install_default_drivers();
+        let create = if url.starts_with("sqlite") { format!("{url}?mode=rwc") } else { url.clone() };
+        let seeds = [include_str!("seeds/0001_ground.sql"), include_str!("seeds/0002_journal.sql")];
+        assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
+        for (version, rows) in (1..).zip(seeds) {
+            let mut connection = sqlx::AnyConnection::connect(&create).await.unwrap();
+            grove_store::migrate_to(&mut connection, version).await.unwrap();
+            connection.execute(rows).await.unwrap();
+            connection.close().await.unwrap();
+        }
         let store = open(&store).await;
         let codebases = store.codebases().await.unwrap();
         assert_eq!(codebases.len(), 1);
         let environments = store.environments(codebases[0].id, true).await.unwrap();
-        let states: Vec<(Status, Vec<u64>)> = environments.into_iter().map(|e| (e.status, e.related_issues)).collect();
-        assert_eq!(states, [(Status::Destroyed, vec![]), (Status::Active, vec![41, 42])]);
+        let states: Vec<(Status, Vec<u64>, bool)> =
+            environments.iter().map(|e| (e.status, e.related_issues.clone(), e.owner.is_some())).collect();
+        assert_eq!(states, [
+            (Status::Destroyed, vec![], false),
+            (Status::Active, vec![41, 42], false),
+            (Status::Creating, vec![], true),
+        ]);
+        assert_eq!(store.journal(environments[2].id).await.unwrap().len(), 1);
         let conversations = store.conversations_in(codebases[0].id).await.unwrap();
         assert_eq!(conversations.values().flatten().collect::<Vec<_>>(), ["acme/app#42"]);
     }

@@ -1,0 +1,53 @@
+//! Cleaning up after a creation that was cut short.
+
+use grove_git::command::end_calls_of;
+use grove_model::{Codebase, Environment, Moment, Status};
+
+use super::journal::branch_intent;
+use super::{Isolation, IsolationError, mirror};
+use crate::owner::{LEASE, is_gone, this_process};
+
+impl Isolation {
+    /// Finishes what a crash right after the record left undone: the lock and the mirror.
+    pub(super) fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
+        let settled = self.provider.settle(codebase, environment)?;
+        if settled {
+            mirror::write(codebase, environment).map_err(|source| IsolationError::Io {
+                what: format!("{} cannot be written", mirror::FOLDER),
+                source,
+            })?;
+        }
+        Ok(settled)
+    }
+
+    /// Undoes an unfinished creation whose owner is gone. `false`: its owner is alive, or it is on
+    /// another machine, or somebody else was quicker; then there is nothing to do but wait.
+    pub async fn recover(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
+        if environment.status != Status::Creating || environment.node != self.node {
+            return Ok(false);
+        }
+        if let Some(owner) = &environment.owner {
+            if !is_gone(owner, environment.lease_until, Moment::now()) {
+                return Ok(false);
+            }
+            let until = Moment::now().plus(LEASE);
+            if !self.store.take_over(environment.id, owner, this_process(), until).await? {
+                return Ok(false);
+            }
+        }
+        // A git that it started may still be writing.
+        if let Some(owner) = environment.owner.as_ref().filter(|owner| owner.boot == this_process().boot) {
+            end_calls_of(owner.process, owner.started).await;
+        }
+        let journal = self.store.journal(environment.id).await?;
+        let kept = self.provider.withdraw(codebase, environment, branch_intent(&journal).as_ref()).await?;
+        let why = match kept {
+            None => "its creation was interrupted and undone".to_owned(),
+            Some(path) => format!("its creation was interrupted; {} holds files and was left", path.display()),
+        };
+        self.store.abandon(environment.id, environment.nonce, &why).await?;
+        self.store.record(environment.id, "withdrawn", Some(&why)).await?;
+        tracing::info!(environment = %environment.id, branch = %environment.branch, "{why}");
+        Ok(true)
+    }
+}

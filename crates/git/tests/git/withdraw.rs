@@ -1,0 +1,141 @@
+//! A creation cut short at every step, and taken back by its nonce.
+
+use std::fs;
+use std::sync::Mutex;
+
+use grove_git::base::FetchPolicy;
+use grove_git::worktree::{self, AddError, BranchIntent, Journal, Prepared, Source, Step, Wanted, Withdrawn};
+use grove_model::Nonce;
+use grove_testkit::TestRepo;
+
+use crate::{World, branch, own, with_every_git};
+
+/// Stops the creation for good at the n-th step, as a crash would: nothing runs afterwards.
+struct CutAt {
+    step: usize,
+    seen: Mutex<Vec<Step>>,
+}
+
+#[async_trait::async_trait]
+impl Journal for CutAt {
+    async fn step(&self, step: Step) -> Result<(), AddError> {
+        let seen = {
+            let mut seen = self.seen.lock().unwrap();
+            seen.push(step);
+            seen.len()
+        };
+        if seen == self.step {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+/// Begins a creation and abandons it at the given step; `None` when it has fewer steps.
+async fn cut(world: &World, wanted: &Wanted<'_>, step: usize, nonce: Nonce) -> Option<Vec<Step>> {
+    let prepared = Prepared::find(&world.repo, wanted).await.unwrap();
+    let journal = CutAt { step, seen: Mutex::default() };
+    let path = world.worktree_path("x");
+    let add = worktree::add(&world.repo, &path, prepared, nonce, &journal);
+    tokio::pin!(add);
+    loop {
+        let wait = tokio::time::sleep(std::time::Duration::from_millis(2));
+        tokio::select! {
+            done = &mut add => {
+                done.unwrap();
+                return None;
+            }
+            () = wait => {
+                if journal.seen.lock().unwrap().len() >= step {
+                    return Some(journal.seen.lock().unwrap().clone());
+                }
+            }
+        }
+    }
+}
+
+fn intent(steps: &[Step]) -> Option<BranchIntent> {
+    steps.iter().find_map(|step| if let Step::Branch(intent) = step { Some(intent.clone()) } else { None })
+}
+
+#[tokio::test]
+async fn at_every_step_nothing_is_left() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        test.git(&["checkout", "-q", "-b", "pr-7-review"]);
+        test.commit("notes of the reviewer");
+        test.git(&["checkout", "-q", "main"]);
+        let head = test.push_commit("refs/pull/7/head", "origin/main", "one");
+        test.git(&["branch", "kept"]);
+        let (new, kept, review) = (branch("new"), branch("kept"), branch("pr-7-review"));
+        let pull = Source::PullRequestHead { number: 7, pinned: Some(head.parse().unwrap()) };
+        let wishes = [own(&new, None), own(&kept, None), Wanted { source: pull, ..own(&review, Some("origin")) }];
+        for wanted in wishes.map(|wanted| Wanted { fetch: FetchPolicy::Never, ..wanted }) {
+            let mut points = 0;
+            loop {
+                let (nonce, before) = (Nonce::new(), (test.branches(), test.git(&["worktree", "list", "--porcelain"])));
+                let canonical = test.canonical();
+                let Some(steps) = cut(world, &wanted, points + 1, nonce).await else { break };
+                points += 1;
+                let path = world.worktree_path("x");
+                let done = worktree::withdraw(&world.repo, &path, wanted.branch, intent(&steps).as_ref(), nonce).await;
+                assert_eq!(done.unwrap(), Withdrawn::Whole, "{steps:?}");
+                assert_eq!((test.branches(), test.git(&["worktree", "list", "--porcelain"])), before, "{steps:?}");
+                canonical.assert_untouched();
+                assert!(!path.parent().unwrap().exists(), "{steps:?}");
+                let left: Vec<_> =
+                    fs::read_dir(world.repo.common_dir.join("grove")).into_iter().flatten().flatten().collect();
+                assert!(
+                    !left.iter().any(|e| e.file_name().to_string_lossy().contains("staging")),
+                    "{steps:?}: {left:?}"
+                );
+                // Again: nothing to do.
+                worktree::withdraw(&world.repo, &path, wanted.branch, intent(&steps).as_ref(), nonce).await.unwrap();
+                assert_eq!(test.branches(), before.0);
+            }
+            assert_eq!(points, 7, "the steps of a creation");
+            let created = world.worktree_path("x");
+            test.git(&["worktree", "unlock", created.to_str().unwrap()]);
+            test.git(&["worktree", "remove", "--force", created.to_str().unwrap()]);
+            fs::remove_dir(created.parent().unwrap()).unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_somebody_wrote_meanwhile_stays() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let (name, nonce) = (branch("x"), Nonce::new());
+        let steps = cut(world, &own(&name, None), 6, nonce).await.unwrap();
+        assert_eq!(steps.last(), Some(&Step::Published));
+        let path = world.worktree_path("x");
+        fs::write(path.join("notes"), "mine").unwrap();
+        let done = worktree::withdraw(&world.repo, &path, &name, intent(&steps).as_ref(), nonce).await.unwrap();
+        assert_eq!(done, Withdrawn::Kept(path.clone()));
+        assert_eq!(fs::read_to_string(path.join("notes")).unwrap(), "mine");
+        assert_eq!(world.test.git_in(&path, &["status", "--porcelain"]), "?? notes");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_branch_that_somebody_moved_meanwhile_stays() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let (name, nonce) = (branch("x"), Nonce::new());
+        let steps = cut(world, &own(&name, None), 2, nonce).await.unwrap();
+        let moved = world.test.commit("work");
+        world.test.git(&["branch", "-f", "x", &moved]);
+        worktree::withdraw(&world.repo, &world.worktree_path("x"), &name, intent(&steps).as_ref(), nonce)
+            .await
+            .unwrap();
+        assert_eq!(world.test.sha("x"), moved);
+        // And one that was there under that name without us.
+        let other = Nonce::new();
+        worktree::withdraw(&world.repo, &world.worktree_path("x"), &name, intent(&steps).as_ref(), other)
+            .await
+            .unwrap();
+        assert_eq!(world.test.sha("x"), moved);
+    })
+    .await;
+}

@@ -1,0 +1,182 @@
+//! Killed at every step of a creation; started again; nothing lost, nothing left.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use grove_testkit::{Ran, Sandbox, TestRepo, both_engines};
+
+use crate::{created, folders, on, path, sandbox};
+
+/// The steps before the record says `active`, and those after it.
+const UNFINISHED: [&str; 9] =
+    ["claimed", "branch", "branched", "staged", "checked-out", "entry-published", "published", "verified", "furnished"];
+const FINISHED: [&str; 3] = ["activated", "unlocked", "active"];
+
+/// Runs a creation that ends at `step` as if it had been killed there.
+fn killed_at(grove: &Sandbox, step: &str, args: &[&str]) {
+    let mut command = grove.command(["worktree", "create", "--json"].iter().chain(args));
+    let status = command.env("GROVE_FAULT_AT", step).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.signal(), Some(9), "{step} is a step of a creation");
+}
+
+/// Nothing on disk but what the records say: one folder, one entry, one branch for each.
+fn assert_converged(grove: &Sandbox, step: &str) {
+    let list = grove.grove(["worktree", "list", "--json"]).ok().json();
+    let mut recorded: Vec<_> = list.as_array().unwrap().iter().map(path).collect();
+    recorded.sort();
+    let mut on_disk: Vec<_> =
+        folders(grove).into_iter().filter(|dir| dir.ancestors().nth(3) == Some(&grove.worktrees())).collect();
+    on_disk.sort();
+    assert_eq!(on_disk, recorded, "{step}: folders");
+    let listed = grove.repo.git(&["worktree", "list", "--porcelain"]);
+    assert_eq!(listed.matches("worktree ").count(), recorded.len() + 1, "{step}: {listed}");
+    let marked = listed.lines().find(|line| line.starts_with("locked") || line.starts_with("prunable"));
+    assert_eq!(marked, None, "{step}: {listed}");
+    let branches = grove.repo.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+    assert_eq!(branches.lines().count(), recorded.len() + 1, "{step}: {branches}");
+    let ours = grove.repo.path().join(".git/grove");
+    let staged =
+        ours.read_dir().into_iter().flatten().flatten().find(|e| e.file_name().to_string_lossy().contains("staging"));
+    assert!(staged.is_none(), "{step}: {staged:?}");
+    grove.repo.git(&["fsck", "--no-dangling"]);
+}
+
+both_engines! {
+    fn the_next_asker_cleans_up_and_tries_again(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let mut points = 0;
+        for step in UNFINISHED {
+            let name = format!("x-{step}");
+            let before = grove.repo.canonical();
+            killed_at(&grove, step, &[&name]);
+            before.assert_untouched();
+            let made = created(&grove, &[&name]);
+            assert_eq!(made["status"], "active");
+            assert_converged(&grove, step);
+            points += 1;
+        }
+        for step in FINISHED {
+            let name = format!("x-{step}");
+            killed_at(&grove, step, &[&name]);
+            let made = created(&grove, &[&name]);
+            assert_eq!(made["status"], "active", "{step}");
+            let mirror = grove.repo.path().join(format!(".grove/worktrees/{name}/worktree.json"));
+            assert_eq!(mirror.exists(), step != "unlocked", "{step}: a missing mirror alone is for reconcile");
+            assert_converged(&grove, step);
+            points += 1;
+        }
+        println!("killed at {points} steps, 0 violations");
+        let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
+        let undone = all.as_array().unwrap().iter().filter(|e| e["error"].as_str().is_some_and(|e| e.contains("interrupted"))).count();
+        assert_eq!(undone, UNFINISHED.len(), "each is kept with why it ended");
+    }
+
+    fn an_older_review_branch_is_back_after_a_crash(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        grove.repo.git(&["checkout", "-q", "-b", "pr-7-review"]);
+        let notes = grove.repo.commit("notes of the reviewer");
+        grove.repo.git(&["checkout", "-q", "main"]);
+        let head = grove.repo.push_commit("refs/pull/7/head", "origin/main", "one");
+        let args = ["--kind", "review", "--id", "7", "--sha", &head];
+        killed_at(&grove, "published", &args);
+        // Asked for by somebody else, on the same branch.
+        let made = grove.grove(["worktree", "create", "other", "--json"]).ok();
+        assert_eq!(made.json()["status"], "active");
+        let made = created(&grove, &args);
+        assert_eq!(made["head_sha"].as_str(), Some(head.as_str()));
+        let pins = grove.repo.git(&["for-each-ref", "--format=%(objectname)", "refs/grove/trash"]);
+        assert_eq!(pins, notes, "pinned once, for the creation that came to its end");
+    }
+
+    fn two_who_ask_at_once_get_one_environment(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        grove.grove(["codebase", "add"]).ok();
+        let children: Vec<_> = (0..6)
+            .map(|_| grove.command(["worktree", "create", "--kind", "issue", "--id", "42", "--json"]).stdout(Stdio::piped()).spawn().unwrap())
+            .collect();
+        let ids: Vec<String> = children.into_iter().map(|child| {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["id"].as_str().unwrap().to_owned()
+        }).collect();
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        assert_converged(&grove, "at once");
+    }
+}
+
+#[test]
+fn what_somebody_wrote_into_an_unfinished_worktree_is_kept() {
+    let grove = sandbox(TestRepo::new());
+    killed_at(&grove, "verified", &["x"]);
+    let dir = folders(&grove).into_iter().find(|dir| dir.ends_with("x")).unwrap();
+    std::fs::write(dir.join("notes"), "mine").unwrap();
+    let ran = grove.grove(["worktree", "create", "x", "--json"]);
+    let (code, message) = ran.fails(1).error();
+    assert_eq!(code, "branch_held", "{message}");
+    assert_eq!(std::fs::read_to_string(dir.join("notes")).unwrap(), "mine");
+}
+
+/// Every n-th system call of the program's own that touches the file system, one run for each.
+#[test]
+fn killed_at_system_calls() {
+    let strace = std::process::Command::new("strace").arg("-V").stdout(Stdio::null()).status();
+    if !strace.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: strace is not here");
+        return;
+    }
+    let grove = sandbox(TestRepo::new());
+    created(&grove, &["before"]);
+    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
+    let calls = ["mkdir", "rename", "renameat2", "unlink", "unlinkat", "openat", "fsync", "write", "ftruncate"];
+    let (mut points, mut made) = (0, 1);
+    for call in calls {
+        // Most files that are opened are libraries; the quick run takes some of them.
+        let stride = if call == "openat" && !long { 7 } else { 1 };
+        for number in (1..5000).step_by(stride) {
+            let name = format!("{call}-{number}");
+            let inner = grove.command(["worktree", "create", &name, "--json"]);
+            let mut command = std::process::Command::new("strace");
+            command.args(["-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+            command.args(["-e", &format!("inject={call}:signal=KILL:when={number}"), "--"]);
+            command.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command.arg(inner.get_program()).args(inner.get_args()).current_dir(grove.repo.path());
+            let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success();
+            created(&grove, &[&name]);
+            made += 1;
+            if ended {
+                assert_converged(&grove, &name);
+                break;
+            }
+            points += 1;
+        }
+    }
+    println!("killed at {points} system calls, 0 violations");
+    assert!(points > 20, "{points}");
+    let again = Ran::from(&mut grove.command(["worktree", "list", "--json"])).ok().json();
+    assert_eq!(again.as_array().unwrap().len(), made);
+}
+
+#[test]
+fn a_git_that_outlives_a_killed_program_is_ended_before_its_traces_are() {
+    let grove = sandbox(TestRepo::new());
+    grove.repo.write(".gitattributes", "README.md filter=slow\n");
+    grove.repo.commit("a filter");
+    let started = grove.repo.dir().join("started");
+    let slow = format!("sh -c 'echo $$ > {0}.new; mv {0}.new {0}; sleep 600'", started.display());
+    grove.repo.git(&["config", "filter.slow.smudge", &slow]);
+    let mut child =
+        grove.command(["worktree", "create", "x"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = std::time::Instant::now();
+    while !started.exists() {
+        assert!(began.elapsed().as_secs() < 30, "the filter starts");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let filter = std::fs::read_to_string(&started).unwrap();
+    assert!(std::path::Path::new(&format!("/proc/{}", filter.trim())).exists(), "it goes on without its parent");
+    grove.repo.git(&["config", "--unset", "filter.slow.smudge"]);
+    created(&grove, &["x"]);
+    assert_converged(&grove, "a git of its own");
+    assert!(!std::path::Path::new(&format!("/proc/{}", filter.trim())).exists(), "it was ended");
+}
