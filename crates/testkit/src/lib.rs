@@ -37,3 +37,9 @@ pub fn bare_env(home: &Path) -> Vec<(String, String)> {
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// Whether a process is there and has not ended; a zombie has, only its parent has not looked yet.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}

@@ -5,7 +5,7 @@ use std::{fs, process};
 
 use grove_git::{Git, GitError, Place};
 use grove_model::BranchName;
-use grove_testkit::{TestRepo, gits};
+use grove_testkit::{TestRepo, gits, is_alive};
 use proptest::prelude::*;
 
 use crate::with_every_git;
@@ -16,12 +16,6 @@ fn program(dir: &std::path::Path, script: &str) -> PathBuf {
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
-}
-
-fn is_alive(pid: &str) -> bool {
-    // A zombie has ended; only its parent has not looked yet.
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 #[tokio::test]
