@@ -378,6 +378,17 @@ impl From<IsolationError> for Problem {
             IsolationError::Held { .. } => {
                 Problem::new("branch_held", message, "Use that one, or choose another name.")
             }
+            IsolationError::Broken { .. } => {
+                Problem::new("environment_broken", message, "Nothing was changed; `grove doctor` says more.")
+            }
+            IsolationError::NotAdoptable { .. } => Problem::new(
+                "not_adoptable",
+                message,
+                "`grove worktree orphans` lists those that can be; the main checkout never is.",
+            ),
+            IsolationError::OnNoBranch { .. } => {
+                Problem::new("not_adoptable", message, "Check a branch out there first.")
+            }
             IsolationError::NoSuch(_) => Problem::new(
                 "not_found",
                 message,

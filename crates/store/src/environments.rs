@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use grove_model::{
-    BranchName, CodebaseId, CommitSha, Environment, EnvironmentId, Kind, Moment, Nonce, Owner, Status, WorkKey,
+    AdoptedFrom, BranchName, CodebaseId, CommitSha, Environment, EnvironmentId, EnvironmentMetadata, Kind, Moment,
+    Nonce, Owner, Status, WorkKey,
 };
 use sqlx::any::AnyRow;
 
@@ -28,6 +29,12 @@ const CLAIM: &str = concat!(
     "INSERT INTO remote_agent_isolation_environments (",
     columns!(),
     ", updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'creating', NULL, NULL, NULL, NULL, $8, $9, $10, $10, NULL, '{}', $11, ",
+    "$12, $13, $14, $10) ON CONFLICT DO NOTHING"
+);
+const ADOPT: &str = concat!(
+    "INSERT INTO remote_agent_isolation_environments (",
+    columns!(),
+    ", updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', NULL, $15, $16, $17, $8, $9, $10, $10, NULL, $18, $11, ",
     "$12, $13, $14, $10) ON CONFLICT DO NOTHING"
 );
 /// Who holds the work, or else the branch, or else the path.
@@ -75,6 +82,14 @@ pub struct NewEnvironment {
     pub lease_until: Moment,
 }
 
+/// What is known of a worktree that is taken over.
+#[derive(Clone, Debug)]
+pub struct Adopted {
+    pub from: AdoptedFrom,
+    pub base: Option<(String, CommitSha)>,
+    pub head: Option<CommitSha>,
+}
+
 /// What came of asking for the right to make an environment.
 #[derive(Debug)]
 pub enum Claim {
@@ -90,10 +105,24 @@ impl Store {
         self.retry(|| self.try_claim(new)).await
     }
 
+    /// Inserts a row for a worktree that somebody else made, at `active`.
+    pub async fn adopt(&self, new: &NewEnvironment, adopted: &Adopted) -> Result<Claim, StoreError> {
+        self.retry(|| self.insert(ADOPT, new, Some(adopted))).await
+    }
+
     async fn try_claim(&self, new: &NewEnvironment) -> Result<Claim, StoreError> {
+        self.insert(CLAIM, new, None).await
+    }
+
+    async fn insert(
+        &self,
+        statement: &'static str,
+        new: &NewEnvironment,
+        adopted: Option<&Adopted>,
+    ) -> Result<Claim, StoreError> {
         // Between a refused insert and the look at the holder it may be gone again.
         for _ in 0..100 {
-            sqlx::query(CLAIM)
+            let mut query = sqlx::query(statement)
                 .bind(new.id.to_string())
                 .bind(new.codebase_id.to_string())
                 .bind(new.work.kind().as_str())
@@ -107,9 +136,19 @@ impl Store {
                 .bind(new.node.clone())
                 .bind(new.nonce.to_string())
                 .bind(new.owner.to_string())
-                .bind(new.lease_until.to_string())
-                .execute(&self.pool)
-                .await?;
+                .bind(new.lease_until.to_string());
+            if let Some(adopted) = adopted {
+                let metadata =
+                    EnvironmentMetadata { adopted_from: Some(adopted.from), ..EnvironmentMetadata::default() };
+                let metadata =
+                    serde_json::to_string(&metadata).map_err(|error| StoreError::Other(error.to_string()))?;
+                query = query
+                    .bind(adopted.base.as_ref().map(|(name, _)| name.clone()))
+                    .bind(adopted.base.as_ref().map(|(_, sha)| sha.to_string()))
+                    .bind(adopted.head.as_ref().map(ToString::to_string))
+                    .bind(metadata);
+            }
+            query.execute(&self.pool).await?;
             let holder = sqlx::query(HOLDER)
                 .bind(new.codebase_id.to_string())
                 .bind(new.work.kind().as_str())

@@ -15,11 +15,12 @@ mod error;
 mod journal;
 mod migrations;
 mod open;
+mod resolutions;
 mod row;
 
 pub use codebases::NewCodebase;
 pub use conversations::ConversationRef;
-pub use environments::{Claim, NewEnvironment};
+pub use environments::{Adopted, Claim, NewEnvironment};
 pub use error::StoreError;
 pub use journal::JournalLine;
 pub use migrations::{latest_version, migrate_to};

@@ -14,6 +14,7 @@ const TABLE: &str = "_sqlx_migrations";
 const STEPS: &[(i64, &str, &str)] = &[
     (1, "ground", include_str!("../migrations/0001_ground.sql")),
     (2, "journal", include_str!("../migrations/0002_journal.sql")),
+    (3, "resolutions", include_str!("../migrations/0003_resolutions.sql")),
 ];
 
 fn migrator() -> Migrator {

@@ -1,18 +1,22 @@
 //! From a wish to an environment.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grove_git::{Git, Repository};
-use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Moment, Nonce, Status, Work, human_size};
+use grove_model::{
+    AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, Kind, Moment, Nonce, PrHead, Status, Work,
+    human_size,
+};
 use grove_store::{Claim, NewEnvironment, Store};
 
 use super::journal::{StoreJournal, fault_point};
+use super::resolve::{self, Choice, Facts, Relation, decide};
 use super::{IsolationError, IsolationProvider, IsolationRequest, Made, WorktreeProvider, mirror, places};
 use crate::owner::{LEASE, is_gone, node, this_process};
 use crate::settings::{REPOSITORY_FILE, Settings};
-use crate::view::Facts;
+use crate::view;
 
 /// What somebody asks for.
 #[derive(Clone, Debug)]
@@ -21,7 +25,17 @@ pub struct Wish {
     /// A branch that a person named, used as given.
     pub branch: Option<BranchName>,
     pub from: Option<String>,
+    pub hints: Hints,
     pub by: CreatedBy,
+}
+
+/// What whoever asks knows besides the work itself.
+#[derive(Clone, Debug, Default)]
+pub struct Hints {
+    pub linked_issues: Vec<u64>,
+    pub linked_prs: Vec<u64>,
+    /// A branch that the work may be on already.
+    pub suggested_branch: Option<BranchName>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -34,14 +48,24 @@ pub struct CreatedBy {
 #[derive(Debug)]
 pub struct Outcome {
     pub environment: Environment,
-    /// `None`: it was there already.
-    pub new: Option<New>,
+    pub how: How,
+}
+
+#[derive(Debug)]
+pub enum How {
+    /// It was there already.
+    Used,
+    /// It is that of a linked issue or pull request.
+    Shared(Relation),
+    /// Somebody else made it.
+    Adopted(AdoptedFrom),
+    Created(Box<New>),
 }
 
 /// What is known of an environment that was just made.
 #[derive(Debug)]
 pub struct New {
-    pub facts: Facts,
+    pub facts: view::Facts,
     /// What a person should know, each one sentence.
     pub notes: Vec<String>,
 }
@@ -57,7 +81,7 @@ enum Tried {
 
 impl Tried {
     fn reused(environment: Environment) -> Self {
-        Tried::Done(Box::new(Outcome { environment, new: None }))
+        Tried::Done(Box::new(Outcome { environment, how: How::Used }))
     }
 }
 
@@ -65,7 +89,7 @@ impl Tried {
 pub struct Isolation {
     pub(super) git: Git,
     pub(super) store: Store,
-    settings: Settings,
+    pub(super) settings: Settings,
     pub(super) provider: Arc<dyn IsolationProvider>,
     /// This machine, as records name it.
     pub(super) node: String,
@@ -99,24 +123,78 @@ impl Isolation {
     }
 
     async fn try_create(&self, codebase: &Codebase, wish: &Wish) -> Result<Tried, IsolationError> {
-        if let Some(environment) = self.existing(codebase, &wish.work).await? {
-            return match (environment.status, &wish.from) {
-                (Status::Creating, _) => Ok(Tried::InTheMaking(Box::new(environment))),
-                (_, Some(_)) => Err(IsolationError::HasEnvironment {
-                    work: wish.work.key().to_string(),
-                    branch: environment.branch,
-                }),
-                (_, None) => Ok(Tried::reused(environment)),
-            };
+        let mut decision = decide(self.facts(codebase, &wish.work, &wish.hints).await?);
+        for gone in &decision.gone {
+            self.store.advance(gone.id, gone.status, Status::Destroyed, Some("its folder is gone")).await?;
+        }
+        match decision.choice {
+            // No strangers were looked at yet.
+            Choice::Create | Choice::Adopt(_) => {}
+            Choice::Wait(environment) => return Ok(Tried::InTheMaking(environment)),
+            Choice::NotMounted(path) => return Err(IsolationError::NotMounted(path)),
+            Choice::Unknown(environment, why) => return Err(IsolationError::Broken { path: environment.path, why }),
+            Choice::Use(environment) if wish.from.is_some() => {
+                let (work, branch) = (wish.work.key().to_string(), environment.branch);
+                return Err(IsolationError::HasEnvironment { work, branch });
+            }
+            Choice::Use(environment) => {
+                self.settle(codebase, &environment)?;
+                return self.chosen(*environment, How::Used, &decision.steps).await;
+            }
+            Choice::Share(environment, relation) => {
+                self.link_work(environment.id, &wish.work).await?;
+                return self.chosen(*environment, How::Shared(relation), &decision.steps).await;
+            }
         }
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
         let branch = self.branch_for(codebase, wish, &settings).await?;
         let others = self.store.environments(codebase.id, false).await?;
         let path = places::path_for(&branch, codebase, &settings, &others);
-        check_place(&path, &settings)?;
+        let new = self.new_row(codebase, wish, branch, path);
 
-        let new = NewEnvironment {
+        let strangers = self.strangers(codebase, &wish.work, &wish.hints, (&new.path, &new.branch)).await?;
+        let second = decide(Facts { fork: false, candidates: Vec::new(), strangers });
+        // The first look's last line said that nothing but a new one was left.
+        decision.steps.pop();
+        decision.steps.extend(second.steps);
+        if let Choice::Adopt(stranger) = second.choice {
+            return match self.take_over_row(codebase, new, &stranger.found, stranger.from).await? {
+                Claim::Won(environment) => {
+                    self.link_hints(environment.id, &wish.hints).await?;
+                    self.chosen(environment, How::Adopted(stranger.from), &decision.steps).await
+                }
+                Claim::Held(holder) => held(holder),
+            };
+        }
+        check_place(&new.path, &settings)?;
+        match self.store.claim(&new).await? {
+            Claim::Won(_) => {
+                let mut outcome = self.make(codebase, wish, &settings, &new).await?;
+                if !matches!(wish.work, Work::PullRequest { head: PrHead::Fork { .. }, .. }) {
+                    self.link_hints(outcome.environment.id, &wish.hints).await?;
+                }
+                if let How::Created(made) = &mut outcome.how {
+                    made.notes.extend(decision.without_head.iter().map(own_worktree_note));
+                }
+                self.chosen(outcome.environment, outcome.how, &decision.steps).await
+            }
+            Claim::Held(holder) if holder.status == Status::Creating && self.concerns(&holder, &new) => {
+                Ok(Tried::InTheMaking(Box::new(holder)))
+            }
+            Claim::Held(holder) if holder.work == new.work => Ok(Tried::reused(holder)),
+            Claim::Held(holder) => held(holder),
+        }
+    }
+
+    pub(super) fn new_row(
+        &self,
+        codebase: &Codebase,
+        wish: &Wish,
+        branch: BranchName,
+        path: PathBuf,
+    ) -> NewEnvironment {
+        NewEnvironment {
             id: EnvironmentId::new(),
             codebase_id: codebase.id,
             work: wish.work.key().clone(),
@@ -129,19 +207,39 @@ impl Isolation {
             nonce: Nonce::new(),
             owner: this_process().clone(),
             lease_until: Moment::now().plus(LEASE),
-        };
-        match self.store.claim(&new).await? {
-            Claim::Won(_) => {
-                self.make(codebase, wish, &settings, &new).await.map(|outcome| Tried::Done(Box::new(outcome)))
-            }
-            Claim::Held(holder) if holder.status == Status::Creating && self.concerns(&holder, &new) => {
-                Ok(Tried::InTheMaking(Box::new(holder)))
-            }
-            Claim::Held(holder) if holder.work == new.work => Ok(Tried::reused(holder)),
-            Claim::Held(holder) => {
-                Err(IsolationError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
-            }
         }
+    }
+
+    /// Keeps why it was chosen, for `why`.
+    async fn chosen(
+        &self,
+        environment: Environment,
+        how: How,
+        steps: &[resolve::Step],
+    ) -> Result<Tried, IsolationError> {
+        let text = serde_json::to_string(steps).unwrap_or_default();
+        self.store.keep_resolution(environment.id, &text).await?;
+        let environment = self.store.environment(environment.id).await?.unwrap_or(environment);
+        Ok(Tried::Done(Box::new(Outcome { environment, how })))
+    }
+
+    /// Says in the record that an environment is also about this work.
+    async fn link_work(&self, id: EnvironmentId, work: &Work) -> Result<(), IsolationError> {
+        match (work.key().kind(), work.key().number()) {
+            (Kind::Issue, Some(number)) => Ok(self.store.link(id, Kind::Issue, number).await?),
+            (Kind::Pr | Kind::Review, Some(number)) => Ok(self.store.link(id, Kind::Pr, number).await?),
+            _ => Ok(()),
+        }
+    }
+
+    async fn link_hints(&self, id: EnvironmentId, hints: &Hints) -> Result<(), IsolationError> {
+        for &number in &hints.linked_issues {
+            self.store.link(id, Kind::Issue, number).await?;
+        }
+        for &number in &hints.linked_prs {
+            self.store.link(id, Kind::Pr, number).await?;
+        }
+        Ok(())
     }
 
     /// Whether waiting for (or cleaning up after) this creation may help: it is for the same work,
@@ -149,23 +247,6 @@ impl Isolation {
     fn concerns(&self, holder: &Environment, new: &NewEnvironment) -> bool {
         let gone = holder.owner.as_ref().is_none_or(|owner| is_gone(owner, holder.lease_until, Moment::now()));
         holder.work == new.work || gone || holder.branch != new.branch
-    }
-
-    /// The live environment of a work, if its directory is there. One that is gone is marked so.
-    async fn existing(&self, codebase: &Codebase, work: &Work) -> Result<Option<Environment>, IsolationError> {
-        let Some(environment) = self.store.environment_of(codebase.id, work.key()).await? else { return Ok(None) };
-        let gone = environment.status == Status::Active && !environment.path.exists();
-        if !gone || environment.node != self.node {
-            if environment.status == Status::Active {
-                self.settle(codebase, &environment)?;
-            }
-            return Ok(Some(environment));
-        }
-        if !environment.path.parent().is_some_and(Path::exists) {
-            return Err(IsolationError::NotMounted(environment.path));
-        }
-        self.store.advance(environment.id, environment.status, Status::Destroyed, Some("its folder is gone")).await?;
-        Ok(None)
     }
 
     async fn branch_for(
@@ -238,7 +319,7 @@ impl Isolation {
         if let Err(error) = journal.note("active", None).await {
             tracing::warn!(environment = %new.id, "the last step could not be recorded: {error}");
         }
-        Ok(Outcome { environment, new: Some(New { facts, notes }) })
+        Ok(Outcome { environment, how: How::Created(Box::new(New { facts, notes })) })
     }
 
     /// Says again and again that we are at work, for other machines. Never ends by itself.
@@ -272,6 +353,19 @@ pub async fn with_repository_settings(
         Some((_, bytes)) => Ok(settings.with_repository_file(&String::from_utf8_lossy(&bytes), base)?),
         None => Ok(settings.clone()),
     }
+}
+
+fn held(holder: Environment) -> Result<Tried, IsolationError> {
+    Err(IsolationError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
+}
+
+fn own_worktree_note(relation: &Relation) -> String {
+    let other = match relation {
+        Relation::LinkedPr(number) => format!("pr #{number}"),
+        Relation::LinkedIssue(number) => format!("issue #{number}"),
+        Relation::Bound | Relation::SameWork => "the other".to_owned(),
+    };
+    format!("the worktree of {other} does not have this pull request's head, so it got its own, linked")
 }
 
 /// Refuses, before git starts, what settings and disk do not allow.

@@ -4,13 +4,17 @@
 //! the [`IsolationProvider`] make it → record it, or take everything back. The store's `creating`
 //! row is the lock, so that two who ask at once get one environment.
 
+mod adopt;
 mod create;
+mod facts;
 mod find;
 mod journal;
 mod mirror;
 pub mod places;
 mod provider;
 mod recover;
+mod registry;
+pub mod resolve;
 mod worktree;
 
 use std::io;
@@ -25,7 +29,7 @@ use grove_store::StoreError;
 
 use crate::settings::SettingsError;
 
-pub use create::{CreatedBy, Isolation, New, Outcome, Wish, with_repository_settings};
+pub use create::{CreatedBy, Hints, How, Isolation, New, Outcome, Wish, with_repository_settings};
 pub use find::find;
 pub use mirror::{Mirrored, Mirrors};
 pub use provider::{Found, Health, IsolationProvider, IsolationRequest, Made, Unfinished};
@@ -57,6 +61,12 @@ pub enum IsolationError {
     HasEnvironment { work: String, branch: BranchName },
     #[error("{work} works on `{branch}` already, at {}", path.display())]
     Held { work: String, branch: BranchName, path: PathBuf },
+    #[error("{} could not be looked at: {why}", path.display())]
+    Broken { path: PathBuf, why: String },
+    #[error("{} is not a worktree of this codebase that could be adopted", path.display())]
+    NotAdoptable { path: PathBuf },
+    #[error("{} is on no branch", path.display())]
+    OnNoBranch { path: PathBuf },
     #[error("no environment is called `{0}`")]
     NoSuch(String),
     #[error("`{name}` could be several environments: {}", candidates.join(", "))]

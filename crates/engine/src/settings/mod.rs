@@ -93,6 +93,11 @@ impl Settings {
         &self.home
     }
 
+    /// The person's home.
+    pub fn user_home(&self) -> Option<&Path> {
+        self.user_home.as_deref()
+    }
+
     /// All keys in the table's order; `None` for those without a value.
     pub fn entries(&self) -> impl Iterator<Item = (&'static Key, Option<&(Value, Origin)>)> {
         KEYS.iter().map(|key| (key, self.entries.get(key.name)))

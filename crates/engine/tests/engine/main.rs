@@ -3,12 +3,11 @@
 mod many;
 
 use grove_engine::codebases::Codebases;
-use grove_engine::isolation::{CreatedBy, Isolation, Wish};
+use grove_engine::isolation::{CreatedBy, Hints, Isolation, Wish};
 use grove_engine::settings::{Environment, Settings};
 use grove_git::Git;
 use grove_model::{BranchName, Codebase, Work};
 use grove_store::{Options, Store};
-use grove_testkit::{TestRepo, TestStore};
 
 /// The engine opened on a repository and a store.
 struct World {
@@ -17,10 +16,6 @@ struct World {
 }
 
 impl World {
-    async fn open(test: &TestRepo, store: &TestStore) -> Self {
-        Self::open_at(&test.hermetic_git(), test.path(), &test.dir().join("grove"), &store.url).await
-    }
-
     async fn open_at(git: &std::path::Path, repo: &std::path::Path, home: &std::path::Path, store: &str) -> Self {
         let variables = vec![("GROVE_HOME".to_owned(), home.display().to_string())];
         let settings = Settings::load(&Environment { variables, cwd: repo.to_owned() }).expect("settings");
@@ -34,5 +29,11 @@ impl World {
 
 fn task(name: &str) -> Wish {
     let branch = Some(BranchName::parse(name).expect("a branch"));
-    Wish { work: Work::task(name).expect("a task"), branch, from: None, by: CreatedBy::default() }
+    Wish {
+        work: Work::task(name).expect("a task"),
+        branch,
+        from: None,
+        hints: Hints::default(),
+        by: CreatedBy::default(),
+    }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use grove_engine::isolation::How;
 use grove_testkit::{TestRepo, TestStore, both_engines};
 
 use crate::{World, task};
@@ -37,7 +38,9 @@ async fn as_a_child() {
         .map(|n| {
             let (isolation, codebase, wish) =
                 (world.isolation.clone(), world.codebase.clone(), task(&format!("{which}-{n}")));
-            tokio::spawn(async move { isolation.create(&codebase, &wish).await.map(|outcome| outcome.new.is_some()) })
+            tokio::spawn(async move {
+                isolation.create(&codebase, &wish).await.map(|outcome| matches!(outcome.how, How::Created(_)))
+            })
         })
         .collect();
     for making in makings {

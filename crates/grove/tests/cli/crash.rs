@@ -110,9 +110,12 @@ fn what_somebody_wrote_into_an_unfinished_worktree_is_kept() {
     killed_at(&grove, "verified", &["x"]);
     let dir = folders(&grove).into_iter().find(|dir| dir.ends_with("x")).unwrap();
     std::fs::write(dir.join("notes"), "mine").unwrap();
-    let ran = grove.grove(["worktree", "create", "x", "--json"]);
-    let (code, message) = ran.fails(1).error();
-    assert_eq!(code, "branch_held", "{message}");
+    // The creation is given up, the folder is not: it is taken over as it is.
+    let made = grove.grove(["worktree", "create", "x", "--json"]).ok().json();
+    assert_eq!(
+        (path(&made), made["adopted"].as_bool(), made["untracked"].as_u64()),
+        (dir.clone(), Some(true), Some(1))
+    );
     assert_eq!(std::fs::read_to_string(dir.join("notes")).unwrap(), "mine");
 }
 

@@ -6,6 +6,7 @@ mod crash;
 mod create;
 mod list;
 mod names;
+mod resolve;
 mod settings;
 mod store;
 

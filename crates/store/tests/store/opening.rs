@@ -58,7 +58,11 @@ both_engines! {
         let url = store.url.clone();
         sqlx::any::install_default_drivers();
         let create = if url.starts_with("sqlite") { format!("{url}?mode=rwc") } else { url.clone() };
-        let seeds = [include_str!("seeds/0001_ground.sql"), include_str!("seeds/0002_journal.sql")];
+        let seeds = [
+            include_str!("seeds/0001_ground.sql"),
+            include_str!("seeds/0002_journal.sql"),
+            include_str!("seeds/0003_resolutions.sql"),
+        ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {
             let mut connection = sqlx::AnyConnection::connect(&create).await.unwrap();
@@ -78,6 +82,7 @@ both_engines! {
             (Status::Creating, vec![], true),
         ]);
         assert_eq!(store.journal(environments[2].id).await.unwrap().len(), 1);
+        assert_eq!(store.resolution(environments[1].id).await.unwrap().as_deref(), Some("[]"));
         let conversations = store.conversations_in(codebases[0].id).await.unwrap();
         assert_eq!(conversations.values().flatten().collect::<Vec<_>>(), ["acme/app#42"]);
     }

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use grove_engine::Problem;
-use grove_engine::isolation::{CreatedBy, Outcome, Wish};
+use grove_engine::isolation::resolve::Relation;
+use grove_engine::isolation::{CreatedBy, Hints, How, Outcome, Wish};
 use grove_engine::view::{View, view_of_new};
 use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
 
@@ -33,6 +34,15 @@ pub struct Args {
     /// For a pull request or review: the commit to look at
     #[arg(long, requires = "kind", value_parser = |text: &str| text.parse::<CommitSha>())]
     sha: Option<CommitSha>,
+    /// An issue that the work is linked with, as `Fixes #N` would; may be given several times
+    #[arg(long, value_name = "N")]
+    linked_issue: Vec<u64>,
+    /// A pull request that the work is linked with; may be given several times
+    #[arg(long, value_name = "N")]
+    linked_pr: Vec<u64>,
+    /// A branch that the work may be on already, in a worktree that somebody else made
+    #[arg(long, value_name = "BRANCH")]
+    suggested_branch: Option<String>,
 }
 
 pub async fn run(context: &Context, args: Args) -> Done {
@@ -42,17 +52,17 @@ pub async fn run(context: &Context, args: Args) -> Done {
     let made = async {
         let codebase = context.codebases(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
         let outcome = context.isolation(&store).create(&codebase, &wish).await?;
-        let view = match &outcome.new {
-            Some(new) => view_of_new(&store, &codebase, &outcome.environment, new.facts.clone()).await?,
-            None => view_of(context, &store, &codebase, outcome.environment.clone()).await?,
+        let view = match &outcome.how {
+            How::Created(new) => view_of_new(&store, &codebase, &outcome.environment, new.facts.clone()).await?,
+            _ => view_of(context, &store, &codebase, outcome.environment.clone()).await?,
         };
         Ok::<_, Problem>((outcome, view))
     };
     let made = made.await;
     waiting.finish_and_clear();
     let (outcome, view) = made?;
-    for note in outcome.new.iter().flat_map(|new| &new.notes) {
-        output::warning(note);
+    if let How::Created(new) = &outcome.how {
+        new.notes.iter().for_each(|note| output::warning(note));
     }
     if context.json {
         output::json(&view);
@@ -88,15 +98,21 @@ fn wish(args: &Args) -> Result<Wish, Problem> {
         _ => return Err(Problem::new("usage", "A name is missing.", "Give NAME, or `--kind` with `--id`.")),
     };
     let by = CreatedBy { platform: Some("cli".to_owned()), user: std::env::var("USER").ok() };
-    Ok(Wish { work, branch: named, from: args.from.clone(), by })
+    let suggested_branch = args.suggested_branch.as_deref().map(BranchName::parse).transpose()?;
+    let hints =
+        Hints { linked_issues: args.linked_issue.clone(), linked_prs: args.linked_pr.clone(), suggested_branch };
+    Ok(Wish { work, branch: named, from: args.from.clone(), hints, by })
 }
 
 fn say(outcome: &Outcome, view: &View, sha: Option<&CommitSha>) {
     let branch = output::strong(&format!("`{}`", view.branch));
-    output::line(&match (&outcome.new, sha) {
-        (Some(_), Some(sha)) => format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()),
-        (Some(_), None) => format!("Working in isolated branch {branch}"),
-        (None, _) => format!("Working in isolated branch {branch}, which was there already"),
+    output::line(&match (&outcome.how, sha) {
+        (How::Created(_), Some(sha)) => format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()),
+        (How::Created(_), None) => format!("Working in isolated branch {branch}"),
+        (How::Shared(Relation::LinkedPr(number)), _) => format!("Reusing worktree from pr #{number}"),
+        (How::Shared(Relation::LinkedIssue(number)), _) => format!("Reusing worktree from issue #{number}"),
+        (How::Adopted(_), _) => format!("Working in branch {branch}, in a worktree that was there already"),
+        (How::Used | How::Shared(_), _) => format!("Working in isolated branch {branch}, which was there already"),
     });
     let base = match (&view.base, &view.base_sha) {
         (Some(base), Some(sha)) => format!("{base} at {}", &sha[..7]),

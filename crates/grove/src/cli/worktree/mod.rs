@@ -1,10 +1,13 @@
 //! `grove worktree …`
 
+mod adopt;
 mod create;
 mod exec;
 mod list;
+mod orphans;
 mod path;
 mod show;
+mod why;
 
 use clap::Subcommand;
 use grove_engine::Problem;
@@ -26,6 +29,12 @@ pub enum Command {
     Path(Named),
     /// Run a command inside a worktree
     Exec(exec::Args),
+    /// Take over a worktree that somebody else made
+    Adopt(adopt::Args),
+    /// List worktrees that no record knows
+    Orphans(orphans::Args),
+    /// Say why a work is where it is
+    Why(Named),
 }
 
 /// A worktree named by a person.
@@ -45,6 +54,9 @@ pub async fn run(context: &Context, command: Command) -> Done {
         Command::Show(named) => show::run(context, &named).await,
         Command::Path(named) => path::run(context, &named).await,
         Command::Exec(args) => exec::run(context, args).await,
+        Command::Adopt(args) => adopt::run(context, &args).await,
+        Command::Orphans(args) => orphans::run(context, &args).await,
+        Command::Why(named) => why::run(context, &named).await,
     }
 }
 

@@ -1,0 +1,208 @@
+//! What the resolver has to know, asked of the store, the disk and git.
+
+use std::path::Path;
+
+use grove_git::Repository;
+use grove_model::{AdoptedFrom, BranchName, Codebase, CommitSha, Environment, Kind, PrHead, Work, WorkKey};
+
+use super::registry::{is_automakers, is_skills};
+use super::resolve::{Candidate, Facts, Head, Presence, Relation, Stranger};
+use super::{Found, Hints, Isolation, IsolationError};
+
+impl Isolation {
+    /// Everything about the work's possible environments but what a new one would need.
+    pub(super) async fn facts(&self, codebase: &Codebase, work: &Work, hints: &Hints) -> Result<Facts, IsolationError> {
+        let environments = self.store.environments(codebase.id, false).await?;
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let mut facts = Facts { fork: is_fork(work), ..Facts::default() };
+        let mut seen = Vec::new();
+        for (relation, environment) in related(work, hints, &environments) {
+            if seen.contains(&environment.id) {
+                continue;
+            }
+            seen.push(environment.id);
+            let presence = self.presence(codebase, environment).await;
+            let own = matches!(relation, Relation::Bound | Relation::SameWork);
+            let head = match head_of(work) {
+                Some((branch, sha)) if !own && presence == Presence::There => {
+                    head_in(&repo, environment, branch, sha).await?
+                }
+                _ => Head::NotKnown,
+            };
+            facts.candidates.push(Candidate { relation, environment: environment.clone(), presence, head });
+        }
+        Ok(facts)
+    }
+
+    /// What is at an environment's path.
+    pub(super) async fn presence(&self, codebase: &Codebase, environment: &Environment) -> Presence {
+        if environment.node != self.node {
+            return Presence::Elsewhere(environment.node.clone());
+        }
+        let path = &environment.path;
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return if path.parent().is_some_and(Path::exists) { Presence::Gone } else { Presence::NotMounted };
+            }
+            Err(error) => return Presence::Unknown(error.to_string()),
+            Ok(_) => {}
+        }
+        // Another clone, or something else altogether, may stand there now.
+        match Repository::discover(&self.git, path).await {
+            Ok(there) if there.common_dir == codebase.git_common_dir => Presence::There,
+            Ok(_) => Presence::Unknown("another repository stands at its path".to_owned()),
+            Err(error) => Presence::Unknown(error.to_string()),
+        }
+    }
+
+    /// Worktrees made by others that fit: at the expected path, or on the branch.
+    pub(super) async fn strangers(
+        &self,
+        codebase: &Codebase,
+        work: &Work,
+        hints: &Hints,
+        expected: (&Path, &BranchName),
+    ) -> Result<Vec<Stranger>, IsolationError> {
+        let (path, branch) = expected;
+        let pull_request = match work {
+            Work::PullRequest { head: PrHead::SameRepo { branch, at }, .. } => Some((branch, at.as_ref())),
+            _ => None,
+        };
+        // Most works need no look at git's list.
+        if is_fork(work) || (!path.exists() && pull_request.is_none() && hints.suggested_branch.is_none()) {
+            return Ok(Vec::new());
+        }
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let ours = self.store.environments(codebase.id, false).await?;
+        let mut strangers = Vec::new();
+        for found in self.provider.list(codebase).await? {
+            if ours.iter().any(|environment| environment.path == found.path) {
+                continue;
+            }
+            let on = |name: &str| found.branch.as_deref() == Some(name);
+            let suggested = hints.suggested_branch.as_ref().is_some_and(|name| on(name.as_str()));
+            let from = if found.path == path && on(branch.as_str()) {
+                Some(AdoptedFrom::Path)
+            } else if suggested || fits_pull_request(&repo, &found, pull_request).await? {
+                Some(AdoptedFrom::Branch)
+            } else {
+                None
+            };
+            let Some(from) = from else { continue };
+            let flaw = match self.provider.adopt(codebase, &found.path).await? {
+                Some(_) => None,
+                None => Some("it is not there, or belongs to another clone".to_owned()),
+            };
+            let from = self.maker(codebase, &found).unwrap_or(from);
+            strangers.push(Stranger { found, from, flaw });
+        }
+        Ok(strangers)
+    }
+
+    /// Which tool made a worktree, where it left word of it.
+    fn maker(&self, codebase: &Codebase, found: &Found) -> Option<AdoptedFrom> {
+        if is_skills(self.settings.user_home(), codebase, found) {
+            return Some(AdoptedFrom::Skill);
+        }
+        is_automakers(codebase, found).then_some(AdoptedFrom::Automaker)
+    }
+}
+
+fn is_fork(work: &Work) -> bool {
+    matches!(work, Work::PullRequest { head: PrHead::Fork { .. }, .. })
+}
+
+/// The branch and commit of a pull request of this repository.
+fn head_of(work: &Work) -> Option<(Option<&BranchName>, Option<&CommitSha>)> {
+    match work {
+        Work::PullRequest { head: PrHead::SameRepo { branch, at }, .. } => Some((Some(branch), at.as_ref())),
+        Work::Review { at, .. } => Some((None, at.as_ref())),
+        _ => None,
+    }
+}
+
+/// The environments that may serve a work, in order.
+fn related<'a>(work: &Work, hints: &Hints, environments: &'a [Environment]) -> Vec<(Relation, &'a Environment)> {
+    let key = work.key();
+    let with = |wanted: &WorkKey| environments.iter().filter(|e| e.work == *wanted).collect::<Vec<_>>();
+    let numbered =
+        |kind: Kind, number: u64| WorkKey::new(kind, &number.to_string()).map(|key| with(&key)).unwrap_or_default();
+    let mut found: Vec<(Relation, &Environment)> = with(key).into_iter().map(|e| (Relation::SameWork, e)).collect();
+    // A review and its pull request are served by one.
+    let twin = match key.kind() {
+        Kind::Pr => Some(Kind::Review),
+        Kind::Review => Some(Kind::Pr),
+        _ => None,
+    };
+    if let (Some(twin), Some(number)) = (twin, key.number()) {
+        found.extend(numbered(twin, number).into_iter().map(|e| (Relation::SameWork, e)));
+    }
+    for &number in &hints.linked_issues {
+        found.extend(numbered(Kind::Issue, number).into_iter().map(|e| (Relation::LinkedIssue(number), e)));
+        found.extend(
+            environments
+                .iter()
+                .filter(|e| e.related_issues.contains(&number))
+                .map(|e| (Relation::LinkedIssue(number), e)),
+        );
+    }
+    for &number in &hints.linked_prs {
+        let prs = [Kind::Pr, Kind::Review].into_iter().flat_map(|kind| numbered(kind, number));
+        found.extend(prs.map(|e| (Relation::LinkedPr(number), e)));
+        found.extend(
+            environments.iter().filter(|e| e.related_prs.contains(&number)).map(|e| (Relation::LinkedPr(number), e)),
+        );
+    }
+    if let Some(number) = key.number() {
+        let linked = |e: &&Environment| match key.kind() {
+            Kind::Issue => e.related_issues.contains(&number),
+            _ => e.related_prs.contains(&number),
+        };
+        let relation =
+            if key.kind() == Kind::Issue { Relation::LinkedIssue(number) } else { Relation::LinkedPr(number) };
+        found.extend(environments.iter().filter(linked).map(|e| (relation.clone(), e)));
+    }
+    found
+}
+
+/// Whether the head of a pull request is in an environment: on its branch, or contained in it.
+async fn head_in(
+    repo: &Repository,
+    environment: &Environment,
+    branch: Option<&BranchName>,
+    sha: Option<&CommitSha>,
+) -> Result<Head, IsolationError> {
+    if branch == Some(&environment.branch) {
+        return Ok(Head::There);
+    }
+    let Some(sha) = sha else {
+        // A branch that is known and is another one says enough.
+        return Ok(if branch.is_some() { Head::NotThere } else { Head::NotKnown });
+    };
+    let tip = repo.commit_of(&environment.branch.full_ref()).await?;
+    let known = repo.commit_of(sha.as_str()).await?.is_some();
+    match tip {
+        Some(tip) if known && repo.is_ancestor(sha, &tip).await? => Ok(Head::There),
+        _ => Ok(Head::NotThere),
+    }
+}
+
+/// Whether a worktree is on the pull request's branch, or on its name with dashes and with a
+/// history that meets it.
+async fn fits_pull_request(
+    repo: &Repository,
+    found: &Found,
+    pull_request: Option<(&BranchName, Option<&CommitSha>)>,
+) -> Result<bool, IsolationError> {
+    let (Some((branch, sha)), Some(on)) = (pull_request, &found.branch) else { return Ok(false) };
+    if on == branch.as_str() {
+        return Ok(true);
+    }
+    let (true, Some(sha), Some(head)) = (*on == branch.as_str().replace('/', "-"), sha, &found.head) else {
+        return Ok(false);
+    };
+    if repo.commit_of(sha.as_str()).await?.is_none() {
+        return Ok(false);
+    }
+    Ok(repo.is_ancestor(sha, head).await? || repo.is_ancestor(head, sha).await?)
+}
