@@ -4,12 +4,15 @@
 //! * [`codebases`]: registering repositories.
 //! * [`isolation`]: an environment for a piece of work.
 //! * [`owner`]: which process is at work, and whether it still is.
+//! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
 //! * [`view`]: environments as people and scripts see them.
 //! * [`words`]: every sentence that a person reads when something is refused.
 
 pub mod codebases;
+pub mod doctor;
 pub mod isolation;
 pub mod owner;
+pub mod reconcile;
 pub mod settings;
 pub mod view;
 pub mod words;

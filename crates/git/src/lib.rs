@@ -5,6 +5,7 @@
 //! * [`repository`]: which repository a path belongs to, and its canonical checkout.
 //! * [`base`]: which commit new work starts from.
 //! * [`worktree`]: making a worktree, proving that it is right, taking it back.
+//! * [`quarantine`]: entries that would break everybody else.
 
 pub mod base;
 pub mod clone;
@@ -12,6 +13,7 @@ pub mod command;
 pub mod include;
 pub mod lock;
 pub mod parse;
+pub mod quarantine;
 pub mod redact;
 pub mod refs;
 pub mod repository;

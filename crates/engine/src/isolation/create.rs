@@ -104,6 +104,7 @@ impl Isolation {
     /// The environment of a work: the one that it has, or a new one. Somebody who is making it
     /// right now is waited for; somebody who ended half way is cleaned up after.
     pub async fn create(&self, codebase: &Codebase, wish: &Wish) -> Result<Outcome, IsolationError> {
+        self.quarantine_broken(codebase)?;
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {

@@ -65,6 +65,11 @@ pub(super) fn write(codebase: &Codebase, environment: &Environment) -> io::Resul
     dir.rename(&temporary, &dir, FILE)
 }
 
+pub(super) fn is_there(codebase: &Codebase, environment: &Environment) -> bool {
+    let folder = codebase.default_cwd.join(FOLDER).join(environment.path.file_name().unwrap_or_default());
+    folder.join(FILE).is_file()
+}
+
 /// One line in `info/exclude`, once: ours alone are ignored, a `.grove/config.toml` is not.
 fn exclude(common_dir: &Path) -> io::Result<()> {
     let line = format!("{FOLDER}/");

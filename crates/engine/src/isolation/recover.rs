@@ -3,21 +3,33 @@
 use grove_git::command::end_calls_of;
 use grove_model::{Codebase, Environment, Moment, Status};
 
+use grove_store::Store;
+
 use super::journal::branch_intent;
 use super::{Isolation, IsolationError, mirror};
 use crate::owner::{LEASE, is_gone, this_process};
 
 impl Isolation {
     /// Finishes what a crash right after the record left undone: the lock and the mirror.
-    pub(super) fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
+    pub(crate) fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
         let settled = self.provider.settle(codebase, environment)?;
         if settled {
-            mirror::write(codebase, environment).map_err(|source| IsolationError::Io {
-                what: format!("{} cannot be written", mirror::FOLDER),
-                source,
-            })?;
+            self.mirror_again(codebase, environment)?;
         }
         Ok(settled)
+    }
+
+    /// Writes the mirror of an environment if it is missing.
+    pub(crate) fn mirror_again(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
+        if mirror::is_there(codebase, environment) {
+            return Ok(false);
+        }
+        let written = mirror::write(codebase, environment).map(|()| true);
+        written.map_err(|source| IsolationError::Io { what: format!("{} cannot be written", mirror::FOLDER), source })
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Undoes an unfinished creation whose owner is gone. `false`: its owner is alive, or it is on

@@ -152,7 +152,10 @@ pub async fn add(
 ) -> Result<Created, AddError> {
     let free = target::check(repo, path)?;
     journal.step(Step::Branch(prepared.intent())).await?;
-    let change = source::make_branch(repo, &prepared, nonce).await?;
+    let change = match source::make_branch(repo, &prepared, nonce).await {
+        Ok(change) => change,
+        Err(error) => return Err(disk_full(repo, path, &prepared.at, &error).await.unwrap_or(error)),
+    };
     let mut created = Created {
         path: path.to_owned(),
         admin_dir: PathBuf::new(),
@@ -169,12 +172,45 @@ pub async fn add(
         for left in created.undo(repo).await {
             tracing::warn!(path = %path.display(), "undoing a failed creation: {left}");
         }
-        return Err(match error {
-            AddError::Checkout { .. } => disk_full(repo, path, &created.head).await.unwrap_or(error),
-            other => other,
-        });
+        return Err(disk_full(repo, path, &created.head, &error).await.unwrap_or(error));
     }
     Ok(created)
+}
+
+/// What an entry, its index and a branch take besides the files.
+const OVERHEAD: u64 = 64 * 1024;
+
+/// Git does not always say why it could not write. Once all is taken back, the commit's files and
+/// git's entry either fit their disks or they do not.
+async fn disk_full(repo: &Repository, path: &Path, commit: &CommitSha, error: &AddError) -> Option<AddError> {
+    let written = matches!(
+        error,
+        AddError::Checkout { .. }
+            | AddError::Io { .. }
+            | AddError::Branch { .. }
+            | AddError::Flawed(_)
+            | AddError::Git(_)
+    );
+    let there = path.ancestors().find(|dir| dir.is_dir()).filter(|_| written)?;
+    let listed =
+        repo.command("ls-tree").args(["-r", "-l", "-z", "--full-tree", commit.as_str()]).long().run().await.ok()?;
+    // `<mode> <type> <id> <size>\t<path>`
+    let sizes = listed.stdout.split(|byte| *byte == 0).filter_map(|line| {
+        let header = line.split(|byte| *byte == b'\t').next()?;
+        std::str::from_utf8(header).ok()?.split_whitespace().last()?.parse::<u64>().ok()
+    });
+    let sizes: Vec<u64> = sizes.collect();
+    let entry = OVERHEAD + 100 * sizes.len() as u64;
+    let too_small = |dir: &Path, files: &[u64], more: u64| {
+        let disk = rustix::fs::statvfs(dir).ok()?;
+        // A file takes whole blocks.
+        let block = disk.f_frsize.max(1);
+        let needed = more + files.iter().map(|size| size.div_ceil(block) * block).sum::<u64>();
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let full = needed >= free || (disk.f_files > 0 && files.len() as u64 + 16 >= disk.f_favail);
+        full.then(|| AddError::DiskFull { path: dir.to_owned(), free, needed })
+    };
+    too_small(there, &sizes, entry).or_else(|| too_small(&repo.common_dir, &[], entry))
 }
 
 async fn fill(
@@ -201,26 +237,6 @@ async fn fill(
     created.status = Some(status);
     created.warnings.extend(warnings);
     journal.step(Step::Verified).await
-}
-
-/// Git does not say why it could not write a file. Once all is taken back, the commit's files
-/// either fit the disk or they do not.
-async fn disk_full(repo: &Repository, path: &Path, commit: &CommitSha) -> Option<AddError> {
-    let there = path.ancestors().find(|dir| dir.is_dir())?;
-    let disk = rustix::fs::statvfs(there).ok()?;
-    let listed =
-        repo.command("ls-tree").args(["-r", "-l", "-z", "--full-tree", commit.as_str()]).long().run().await.ok()?;
-    // `<mode> <type> <id> <size>\t<path>`; a file takes whole blocks.
-    let sizes = listed.stdout.split(|byte| *byte == 0).filter_map(|line| {
-        let header = line.split(|byte| *byte == b'\t').next()?;
-        std::str::from_utf8(header).ok()?.split_whitespace().last()?.parse::<u64>().ok()
-    });
-    let block = disk.f_frsize.max(1);
-    let (files, needed) =
-        sizes.fold((0u64, 0u64), |(files, sum), size| (files + 1, sum + size.div_ceil(block) * block));
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let full = needed >= free || (disk.f_files > 0 && files >= disk.f_favail);
-    full.then(|| AddError::DiskFull { path: there.to_owned(), free, needed })
 }
 
 impl Created {

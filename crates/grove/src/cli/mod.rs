@@ -4,6 +4,7 @@ mod codebase;
 mod completions;
 mod config;
 mod context;
+mod doctor;
 mod worktree;
 
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ enum Command {
     /// Look at the settings
     #[command(subcommand)]
     Config(config::Command),
+    /// Check everything, put right what a crash left, and say how to fix the rest
+    Doctor,
     /// Print completions for a shell
     Completions(completions::Args),
 }
@@ -77,6 +80,7 @@ async fn run(grove: Grove) -> Done {
         Command::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
         Command::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
         Command::Config(command) => Box::pin(config::run(&context, command)).await,
+        Command::Doctor => Box::pin(doctor::run(&context)).await,
         Command::Completions(_) => Ok(ExitCode::SUCCESS),
     }
 }

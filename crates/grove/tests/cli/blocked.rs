@@ -128,6 +128,58 @@ fn disk_full() {
 }
 
 #[test]
+fn disk_full_at_every_step() {
+    let grove = sandbox(TestRepo::new());
+    let small = grove.repo.dir().join("small");
+    let Some(_disk) = SmallDisk::mount(&small, "2m") else {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    };
+    // Repository and worktrees on one small disk, the store elsewhere.
+    for n in 0..20 {
+        grove.repo.write(&format!("file{n}"), &"x".repeat(5000));
+    }
+    grove.repo.commit("files");
+    let repo = small.join("repo");
+    grove.repo.git(&["clone", "-q", "--no-hardlinks", ".", repo.to_str().unwrap()]);
+    grove.repo.git_in(&repo, &["remote", "remove", "origin"]);
+    let run = |args: &[&str]| {
+        let mut command = grove.command(args);
+        command.current_dir(&repo).env("WORKTREE_BASE", small.join("trees")).env("GROVE_LIMITS_MIN_FREE_DISK", "0");
+        Ran::from(&mut command)
+    };
+    run(&["codebase", "add", "--json"]).ok();
+    let free = || rustix::fs::statvfs(&small).map(|stat| stat.f_bavail * stat.f_frsize).unwrap();
+    let filler = small.join("filler");
+    let mut points = 0;
+    for left in (0u64..).step_by(4096) {
+        fs::write(&filler, "").unwrap();
+        let available = free();
+        let fill = available.saturating_sub(left);
+        fs::write(&filler, vec![0; fill as usize]).unwrap();
+        let before = grove.repo.git_in(&repo, &["for-each-ref"]);
+        let canonical = grove_testkit::Canonical::of(&repo);
+        let ran = run(&["worktree", "create", "x", "--json"]);
+        if ran.code == 0 {
+            break;
+        }
+        points += 1;
+        let (code, message) = ran.error();
+        assert_eq!(code, "disk_full", "with {left} bytes left: {message}");
+        assert!(message.contains("free"), "the space is named: {message}");
+        fs::remove_file(&filler).unwrap();
+        canonical.assert_untouched();
+        assert_eq!(grove.repo.git_in(&repo, &["for-each-ref"]), before, "with {left} bytes left");
+        assert_eq!(grove.repo.git_in(&repo, &["worktree", "list"]).lines().count(), 1, "with {left} bytes left");
+        assert!(!small.join("trees").exists(), "with {left} bytes left");
+        assert!(left < 2 << 20, "it fits at last");
+    }
+    println!("disk full at {points} points, all undone, the space named");
+    assert!(points > 10, "{points}");
+    assert_eq!(grove.repo.git_in(&repo, &["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
 fn what_stands_at_the_path() {
     let grove = sandbox(TestRepo::new());
     let first = created(&grove, &["first"]);

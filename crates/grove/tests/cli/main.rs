@@ -4,6 +4,7 @@ mod blocked;
 mod codebase;
 mod crash;
 mod create;
+mod doctor;
 mod list;
 mod names;
 mod resolve;

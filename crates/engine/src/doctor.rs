@@ -1,0 +1,195 @@
+//! What is well and what is not, each with how to put it right.
+
+use std::fs;
+use std::path::Path;
+
+use grove_git::Git;
+use grove_model::{Codebase, Status, human_size};
+use grove_store::{Engine, Store};
+use serde::Serialize;
+
+use crate::isolation::Isolation;
+use crate::settings::Settings;
+use crate::view::{Facts, facts_of};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Good,
+    /// Put right just now.
+    Fixed,
+    /// Works, but could be better.
+    Warning,
+    Bad,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub name: String,
+    pub verdict: Verdict,
+    pub detail: String,
+    /// How to put it right; empty when there is nothing to do.
+    pub hint: String,
+}
+
+fn check(name: &str, verdict: Verdict, detail: impl Into<String>, hint: impl Into<String>) -> Check {
+    Check { name: name.to_owned(), verdict, detail: detail.into(), hint: hint.into() }
+}
+
+/// The oldest git that is known to work.
+const OLDEST: (u32, u32) = (2, 39);
+
+/// Looks at everything, and reconciles each codebase on the way.
+pub async fn examine(git: &Git, store: &Store, settings: &Settings, isolation: &Isolation) -> Vec<Check> {
+    let mut checks = vec![git_version(git).await, store_kind(store), free_disk(settings)];
+    checks.extend(kernel());
+    let codebases = match store.codebases().await {
+        Ok(codebases) => codebases,
+        Err(error) => {
+            checks.push(check("store", Verdict::Bad, error.to_string(), "Check that the database runs."));
+            return checks;
+        }
+    };
+    for codebase in codebases {
+        examine_codebase(git, store, isolation, &codebase, &mut checks).await;
+    }
+    checks
+}
+
+async fn git_version(git: &Git) -> Check {
+    match git.version().await {
+        Ok(version @ (major, minor)) if version >= OLDEST => {
+            let newer = if version >= (2, 41) { "" } else { "; 2.41 counts commits faster" };
+            check("git", Verdict::Good, format!("{major}.{minor}{newer}"), "")
+        }
+        Ok((major, minor)) => {
+            check("git", Verdict::Bad, format!("{major}.{minor} is too old"), "Install git 2.39 or newer.")
+        }
+        Err(error) => check("git", Verdict::Bad, error.to_string(), "Install git 2.39 or newer."),
+    }
+}
+
+fn store_kind(store: &Store) -> Check {
+    let kind = match store.engine() {
+        Engine::Sqlite => "SQLite",
+        Engine::Postgres => "PostgreSQL",
+    };
+    check("store", Verdict::Good, format!("{kind}, schema {}", grove_store::latest_version()), "")
+}
+
+fn free_disk(settings: &Settings) -> Check {
+    let base = settings.worktree_base();
+    let there = base.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/")).to_owned();
+    match rustix::fs::statvfs(&there) {
+        Err(error) => {
+            check("disk", Verdict::Bad, format!("{}: {error}", there.display()), "Check that the disk is mounted.")
+        }
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let detail = format!("{} free at {}", human_size(free), there.display());
+            if free < settings.min_free_disk() {
+                check("disk", Verdict::Bad, detail, "Free some space, or set `worktree.base` to a larger disk.")
+            } else {
+                check("disk", Verdict::Good, detail, "")
+            }
+        }
+    }
+}
+
+/// What walls around agents will need.
+fn kernel() -> Vec<Check> {
+    let modules = fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+    let landlock = modules.split(',').any(|module| module.trim() == "landlock");
+    let namespaces =
+        fs::read_to_string("/proc/sys/user/max_user_namespaces").ok().and_then(|n| n.trim().parse::<u64>().ok());
+    vec![
+        if landlock {
+            check("kernel: landlock", Verdict::Good, "there", "")
+        } else {
+            let hint = "Add landlock to the kernel's `lsm=` list to wall agents in.";
+            check("kernel: landlock", Verdict::Warning, "not to be seen", hint)
+        },
+        if namespaces.is_some_and(|count| count > 0) {
+            check("kernel: user namespaces", Verdict::Good, "there", "")
+        } else {
+            let hint = "Set the sysctl user.max_user_namespaces to end an agent's processes surely.";
+            check("kernel: user namespaces", Verdict::Warning, "switched off", hint)
+        },
+    ]
+}
+
+async fn examine_codebase(
+    git: &Git,
+    store: &Store,
+    isolation: &Isolation,
+    codebase: &Codebase,
+    checks: &mut Vec<Check>,
+) {
+    let name = format!("codebase {}", codebase.name);
+    if !codebase.git_common_dir.is_dir() {
+        let detail = format!("{} is not there", codebase.default_cwd.display());
+        checks.push(check(
+            &name,
+            Verdict::Bad,
+            detail,
+            "Mount its disk or put it back; `grove codebase remove` forgets it.",
+        ));
+        return;
+    }
+    match isolation.reconcile(codebase).await {
+        Ok(fixes) => checks.extend(fixes.into_iter().map(|fix| check(&name, Verdict::Fixed, fix.0, ""))),
+        Err(error) => {
+            let problem = crate::Problem::from(error);
+            checks.push(check(&name, Verdict::Bad, problem.message, problem.hint));
+            return;
+        }
+    }
+    let environments = match store.environments(codebase.id, false).await {
+        Ok(environments) => environments,
+        Err(error) => {
+            checks.push(check(&name, Verdict::Bad, error.to_string(), "Check that the database runs."));
+            return;
+        }
+    };
+    let facts = facts_of(git, codebase, &environments).await;
+    let mut well = 0;
+    for (environment, facts) in environments.iter().zip(facts) {
+        let title = format!("worktree {}", environment.branch);
+        let path = environment.path.display();
+        match (environment.status, facts) {
+            (Status::Failed, _) => {
+                let why = environment.error.clone().unwrap_or_else(|| "failed".to_owned());
+                checks.push(check(&title, Verdict::Bad, why, "Correct the cause and run its init script again."));
+            }
+            (Status::Active, Ok(Facts::Missing)) => {
+                let hint = "The next `grove worktree create` for its work makes a new one.";
+                checks.push(check(&title, Verdict::Warning, format!("{path} is gone"), hint));
+            }
+            (Status::Active, Ok(Facts::NotMounted)) => {
+                checks.push(check(&title, Verdict::Bad, format!("{path} is away"), "Mount its disk."));
+            }
+            (Status::Active, Err(why)) => {
+                let hint = format!("Look at {path} and at .git/grove/quarantine; what is there is left alone.");
+                checks.push(check(&title, Verdict::Bad, why, hint));
+            }
+            _ => well += 1,
+        }
+    }
+    match isolation.orphans(codebase).await {
+        Ok(orphans) if !orphans.is_empty() => {
+            let detail = format!("{} worktrees that no record knows", orphans.len());
+            checks.push(check(
+                &name,
+                Verdict::Warning,
+                detail,
+                "`grove worktree orphans` lists them; they are left alone.",
+            ));
+        }
+        Ok(_) => {}
+        Err(error) => {
+            let problem = crate::Problem::from(error);
+            checks.push(check(&name, Verdict::Bad, problem.message, problem.hint));
+        }
+    }
+    checks.push(check(&name, Verdict::Good, format!("{well} worktrees are well"), ""));
+}

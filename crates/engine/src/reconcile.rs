@@ -1,0 +1,69 @@
+//! Records, git's list and the disk, brought together again.
+//!
+//! Runs at the start of a server and from `grove doctor`. It finishes or undoes what was cut short,
+//! puts broken entries aside and rewrites missing mirrors. It deletes only what an unfinished
+//! intent's nonce proves to be its own; all else it reports. A second run changes nothing, and an
+//! error of the store ends it.
+
+use std::fs;
+
+use grove_git::quarantine::{broken_entries, quarantine};
+use grove_model::{Codebase, Nonce, Status};
+
+use crate::isolation::{Isolation, IsolationError};
+use crate::owner::node;
+
+/// One thing that was put right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix(pub String);
+
+impl Isolation {
+    /// Puts entries aside that would break git for the whole repository.
+    pub fn quarantine_broken(&self, codebase: &Codebase) -> Result<Vec<Fix>, IsolationError> {
+        let common_dir = &codebase.git_common_dir;
+        let failed =
+            |source| IsolationError::Io { what: format!("{} cannot be looked at", common_dir.display()), source };
+        let mut fixes = Vec::new();
+        for broken in broken_entries(common_dir).map_err(failed)? {
+            let aside = quarantine(common_dir, &broken).map_err(failed)?;
+            tracing::warn!(entry = %broken.entry.display(), "quarantined: {}", broken.why);
+            let worktree = broken.worktree.map(|path| format!(" of {}", path.display())).unwrap_or_default();
+            fixes.push(Fix(format!(
+                "git's entry{worktree} is broken ({}) and was put aside at {}",
+                broken.why,
+                aside.display()
+            )));
+        }
+        Ok(fixes)
+    }
+
+    /// Brings one codebase's records, entries and folders together.
+    pub async fn reconcile(&self, codebase: &Codebase) -> Result<Vec<Fix>, IsolationError> {
+        let mut fixes = self.quarantine_broken(codebase)?;
+        let here = node();
+        let all = self.store().environments(codebase.id, true).await?;
+        for environment in all.iter().filter(|environment| environment.node == here) {
+            let whole = environment.status == Status::Active && environment.path.is_dir();
+            if environment.status == Status::Creating && self.recover(codebase, environment).await? {
+                fixes.push(Fix(format!("the unfinished creation of `{}` was undone", environment.branch)));
+            } else if whole && self.settle(codebase, environment)? {
+                fixes.push(Fix(format!("`{}` was left locked by a crash and is unlocked", environment.branch)));
+            } else if whole && self.mirror_again(codebase, environment)? {
+                fixes.push(Fix(format!("the mirror of `{}` was missing and is written", environment.branch)));
+            }
+        }
+        // Staging places of creations that have ended: their names say whose they were.
+        let ended: Vec<Nonce> = all.iter().filter(|e| e.status == Status::Destroyed).map(|e| e.nonce).collect();
+        let staged = fs::read_dir(codebase.git_common_dir.join("grove")).into_iter().flatten().flatten();
+        for entry in staged {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let nonce = name.strip_prefix("staging-").and_then(|nonce| nonce.parse::<Nonce>().ok());
+            if nonce.is_some_and(|nonce| ended.contains(&nonce)) {
+                fs::remove_dir_all(entry.path())
+                    .map_err(|source| IsolationError::Io { what: format!("{name} cannot be taken away"), source })?;
+                fixes.push(Fix(format!("{name} of a creation that ended was taken away")));
+            }
+        }
+        Ok(fixes)
+    }
+}

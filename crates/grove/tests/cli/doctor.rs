@@ -1,0 +1,116 @@
+//! Records, git and the disk, brought together again.
+
+use std::fs;
+use std::process::Stdio;
+
+use grove_testkit::{Sandbox, TestRepo, both_engines};
+use serde_json::Value;
+
+use crate::{created, on, path, sandbox};
+
+/// What `grove doctor` found, as "verdict name: detail".
+fn doctor(grove: &Sandbox, well: bool) -> Vec<String> {
+    let ran = grove.grove(["doctor", "--json"]);
+    assert_eq!(ran.code, i32::from(!well), "{ran:?}");
+    let told = ran.json();
+    assert_eq!(told["well"], well);
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
+    let checks = told["checks"].as_array().unwrap().iter();
+    checks
+        .map(|check| {
+            let verdict = text(check, "verdict");
+            assert_eq!(text(check, "hint").is_empty(), verdict == "good" || verdict == "fixed", "{check}");
+            format!("{verdict} {}: {}", text(check, "name"), text(check, "detail"))
+        })
+        .collect()
+}
+
+fn fixed(checks: &[String]) -> Vec<&String> {
+    checks.iter().filter(|check| check.starts_with("fixed")).collect()
+}
+
+both_engines! {
+    fn what_a_crash_left_is_put_right_once(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        created(&grove, &["whole"]);
+        let steps = ["claimed", "branch", "branched", "staged", "checked-out", "entry-published", "published", "verified", "furnished", "activated", "unlocked"];
+        for step in steps {
+            let mut command = grove.command(["worktree", "create", &format!("x-{step}")]);
+            let status = command.env("GROVE_FAULT_AT", step).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+            assert!(!status.success());
+        }
+        let before = grove.repo.canonical();
+        let checks = doctor(&grove, true);
+        assert_eq!(fixed(&checks).len(), steps.len(), "{checks:#?}");
+        before.assert_untouched();
+        let listing = || (grove.repo.branches(), grove.repo.git(&["worktree", "list", "--porcelain"]), crate::folders(&grove));
+        let after = listing();
+        assert_eq!(after.0.lines().count(), 1 + 1 + 2, "main, and the three that came to their end: {}", after.0);
+        assert!(!after.1.lines().any(|line| line.starts_with("locked")), "{}", after.1);
+        // A second run changes nothing.
+        let checks = doctor(&grove, true);
+        assert_eq!(fixed(&checks), Vec::<&String>::new());
+        assert_eq!(listing(), after);
+        println!("killed at {} steps, reconciled, 0 violations, second run changed nothing", steps.len());
+    }
+
+    fn a_broken_entry_is_put_aside_and_its_siblings_work(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let sibling = path(&created(&grove, &["sibling"]));
+        for (name, breaks) in [
+            ("commondir", (|admin: &str, _: &str| fs::write(format!("{admin}/commondir"), "").unwrap()) as fn(&str, &str)),
+            ("head", |admin, _| fs::write(format!("{admin}/HEAD"), "").unwrap()),
+            ("gitdir", |admin, _| fs::write(format!("{admin}/gitdir"), "").unwrap()),
+            ("dotgit", |_, tree| fs::remove_file(format!("{tree}/.git")).unwrap()),
+        ] {
+            let broken = path(&created(&grove, &[name]));
+            fs::write(broken.join("notes"), "mine").unwrap();
+            let admin = grove.repo.git_in(&broken, &["rev-parse", "--absolute-git-dir"]);
+            breaks(&admin, broken.to_str().unwrap());
+            // Work for others goes on, and puts the entry aside on its way.
+            let next = format!("after-{name}");
+            created(&grove, &[&next]);
+            assert_eq!(grove.repo.git_in(&sibling, &["status", "--porcelain"]), "");
+            grove.repo.git(&["worktree", "list"]);
+            grove.repo.git(&["branch", "--list"]);
+            let aside = grove.repo.path().join(".git/grove/quarantine").join(name);
+            assert!(aside.join("index").exists(), "{name}: nothing is deleted");
+            assert_eq!(fs::read_to_string(broken.join("notes")).unwrap(), "mine");
+            let shown = grove.grove(["worktree", "show", name, "--json"]).ok().json();
+            assert_eq!(shown["state"], "broken", "{name}");
+            let (code, _) = grove.grove(["worktree", "create", name, "--json"]).fails(1).error();
+            assert_eq!(code, "environment_broken", "{name}");
+        }
+        let checks = doctor(&grove, false);
+        assert_eq!(checks.iter().filter(|check| check.starts_with("bad worktree")).count(), 4, "{checks:#?}");
+    }
+}
+
+#[test]
+fn everything_that_is_not_well_is_said_with_what_to_do() {
+    let grove = sandbox(TestRepo::new());
+    let text = grove.grove(["doctor"]).ok().stdout;
+    assert!(text.contains("ok  git: 2.") && text.contains("ok  store: SQLite, schema "), "{text}");
+    let gone = path(&created(&grove, &["gone"]));
+    fs::remove_dir_all(gone).unwrap();
+    grove.repo.git(&["worktree", "add", "-q", "-b", "theirs", grove.repo.dir().join("theirs").to_str().unwrap()]);
+    let checks = doctor(&grove, true);
+    assert!(checks.iter().any(|check| check.starts_with("warning worktree gone:")), "{checks:#?}");
+    assert!(checks.iter().any(|check| check.contains("1 worktrees that no record knows")), "{checks:#?}");
+    fs::rename(grove.repo.path(), grove.repo.dir().join("moved")).unwrap();
+    let mut command = grove.command(["doctor", "--json"]);
+    let ran = grove_testkit::Ran::from(command.current_dir("/")).fails(1);
+    assert!(ran.stdout.contains("is not there"), "{}", ran.stdout);
+}
+
+#[test]
+fn somebody_elses_half_made_entry_is_left_alone() {
+    let grove = sandbox(TestRepo::new());
+    created(&grove, &["first"]);
+    let entry = grove.repo.path().join(".git/worktrees/half");
+    fs::create_dir(&entry).unwrap();
+    fs::write(entry.join("locked"), "initializing\n").unwrap();
+    fs::write(entry.join("HEAD"), "").unwrap();
+    doctor(&grove, true);
+    assert!(entry.exists());
+}
