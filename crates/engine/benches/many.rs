@@ -86,6 +86,7 @@ async fn make(repo: &Path, prefix: &str, count: usize, at_once: bool) {
             branch,
             from: None,
             hints: Hints::default(),
+            conversation: None,
             by: CreatedBy::default(),
         };
         let (isolation, codebase) = (isolation.clone(), codebase.clone());

@@ -17,6 +17,11 @@ const OF_CODEBASE: &str = "SELECT c.isolation_env_id AS environment, c.platform_
      FROM remote_agent_conversations c JOIN remote_agent_isolation_environments e ON e.id = c.isolation_env_id \
      WHERE e.codebase_id = $1 ORDER BY c.created_at, c.id";
 
+const BOUND: &str = "SELECT isolation_env_id FROM remote_agent_conversations \
+     WHERE platform_type = $1 AND platform_conversation_id = $2";
+const CLEAR: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
+     WHERE isolation_env_id = $1";
+
 /// A conversation by the platform's own id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationRef {
@@ -42,6 +47,26 @@ impl Store {
                 .bind(Moment::now().to_string())
                 .execute(&self.pool)
                 .await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The environment that a conversation works in.
+    pub async fn bound_environment(&self, conversation: &ConversationRef) -> Result<Option<EnvironmentId>, StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(BOUND).bind(conversation.platform.clone()).bind(conversation.id.clone());
+            let Some(row) = query.fetch_optional(&self.pool).await? else { return Ok(None) };
+            Reader { row: &row, table: "remote_agent_conversations" }.parse_optional("isolation_env_id")
+        })
+        .await
+    }
+
+    /// Clears every conversation's reference to an environment that is no more.
+    pub async fn clear_references(&self, environment: EnvironmentId) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(CLEAR).bind(environment.to_string()).bind(Moment::now().to_string());
+            query.execute(&self.pool).await?;
             Ok(())
         })
         .await

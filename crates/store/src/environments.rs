@@ -88,6 +88,8 @@ pub struct Adopted {
     pub from: AdoptedFrom,
     pub base: Option<(String, CommitSha)>,
     pub head: Option<CommitSha>,
+    /// It comes from an older kind of record.
+    pub migrated: bool,
 }
 
 /// What came of asking for the right to make an environment.
@@ -138,8 +140,11 @@ impl Store {
                 .bind(new.owner.to_string())
                 .bind(new.lease_until.to_string());
             if let Some(adopted) = adopted {
-                let metadata =
-                    EnvironmentMetadata { adopted_from: Some(adopted.from), ..EnvironmentMetadata::default() };
+                let metadata = EnvironmentMetadata {
+                    adopted_from: Some(adopted.from),
+                    migrated_at: adopted.migrated.then(Moment::now),
+                    ..EnvironmentMetadata::default()
+                };
                 let metadata =
                     serde_json::to_string(&metadata).map_err(|error| StoreError::Other(error.to_string()))?;
                 query = query

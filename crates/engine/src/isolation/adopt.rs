@@ -22,7 +22,7 @@ impl Isolation {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let environments = self.store.environments(codebase.id, false).await?;
         if let Some(known) = environments.into_iter().find(|environment| environment.path == real) {
-            return Ok(Outcome { environment: known, how: How::Used });
+            return Ok(Outcome { environment: known, how: How::Used, stale_reference: false });
         }
         let not_ours = || IsolationError::NotAdoptable { path: real.clone() };
         let found = self.provider.adopt(codebase, &real).await?.ok_or_else(not_ours)?;
@@ -30,10 +30,12 @@ impl Isolation {
         let branch = found.branch.as_deref().ok_or_else(on_no_branch)?;
         let branch = BranchName::parse(branch).map_err(|error| IsolationError::Work(error.into()))?;
         let work = work.map_or_else(|| Work::task(branch.as_str()), Ok)?;
-        let wish = Wish { work, branch: None, from: None, hints: Hints::default(), by };
+        let wish = Wish { work, branch: None, from: None, hints: Hints::default(), conversation: None, by };
         let new = self.new_row(codebase, &wish, branch, real);
-        match self.take_over_row(codebase, new, &found, AdoptedFrom::Path).await? {
-            Claim::Won(environment) => Ok(Outcome { environment, how: How::Adopted(AdoptedFrom::Path) }),
+        match self.take_over_row(codebase, new, &found, AdoptedFrom::Path, false).await? {
+            Claim::Won(environment) => {
+                Ok(Outcome { environment, how: How::Adopted(AdoptedFrom::Path), stale_reference: false })
+            }
             Claim::Held(holder) => {
                 Err(IsolationError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
             }
@@ -47,6 +49,7 @@ impl Isolation {
         new: NewEnvironment,
         found: &Found,
         from: AdoptedFrom,
+        migrated: bool,
     ) -> Result<Claim, IsolationError> {
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let remotes = repo.remotes().await?;
@@ -57,7 +60,8 @@ impl Isolation {
             recorded: codebase.default_branch.as_deref(),
         };
         let base = repo.base(&wish, remote.as_deref(), FetchPolicy::Never, None).await.ok();
-        let adopted = Adopted { from, base: base.map(|(base, _)| (base.name, base.sha)), head: found.head.clone() };
+        let base = base.map(|(base, _)| (base.name, base.sha));
+        let adopted = Adopted { from, base, head: found.head.clone(), migrated };
         // Its own branch, which may be another spelling of the one that was wanted.
         let branch = found.branch.as_deref().and_then(|name| BranchName::parse(name).ok()).unwrap_or(new.branch);
         let new = NewEnvironment { path: found.path.clone(), branch, ..new };

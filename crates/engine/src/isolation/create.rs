@@ -9,7 +9,7 @@ use grove_model::{
     AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, Kind, Moment, Nonce, PrHead, Status, Work,
     human_size,
 };
-use grove_store::{Claim, NewEnvironment, Store};
+use grove_store::{Claim, ConversationRef, NewEnvironment, Store};
 
 use super::journal::{StoreJournal, fault_point};
 use super::resolve::{self, Choice, Facts, Relation, decide};
@@ -26,6 +26,8 @@ pub struct Wish {
     pub branch: Option<BranchName>,
     pub from: Option<String>,
     pub hints: Hints,
+    /// Where it was asked for; works in the environment from then on.
+    pub conversation: Option<ConversationRef>,
     pub by: CreatedBy,
 }
 
@@ -36,6 +38,8 @@ pub struct Hints {
     pub linked_prs: Vec<u64>,
     /// A branch that the work may be on already.
     pub suggested_branch: Option<BranchName>,
+    /// Where an older kind of record says that the work is.
+    pub legacy_path: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,6 +53,8 @@ pub struct CreatedBy {
 pub struct Outcome {
     pub environment: Environment,
     pub how: How,
+    /// The conversation's own environment was gone, and its reference was cleared.
+    pub stale_reference: bool,
 }
 
 #[derive(Debug)]
@@ -81,7 +87,7 @@ enum Tried {
 
 impl Tried {
     fn reused(environment: Environment) -> Self {
-        Tried::Done(Box::new(Outcome { environment, how: How::Used }))
+        Tried::Done(Box::new(Outcome { environment, how: How::Used, stale_reference: false }))
     }
 }
 
@@ -105,11 +111,17 @@ impl Isolation {
     /// right now is waited for; somebody who ended half way is cleaned up after.
     pub async fn create(&self, codebase: &Codebase, wish: &Wish) -> Result<Outcome, IsolationError> {
         self.quarantine_broken(codebase)?;
+        let mut stale_reference = false;
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
-            let holder = match self.try_create(codebase, wish).await? {
-                Tried::Done(outcome) => return Ok(*outcome),
+            let holder = match self.try_create(codebase, wish, &mut stale_reference).await? {
+                Tried::Done(outcome) => {
+                    if let Some(conversation) = &wish.conversation {
+                        self.store.bind_conversation(conversation, codebase.id, outcome.environment.id).await?;
+                    }
+                    return Ok(Outcome { stale_reference, ..*outcome });
+                }
                 Tried::InTheMaking(holder) => holder,
             };
             if self.recover(codebase, &holder).await? {
@@ -123,10 +135,21 @@ impl Isolation {
         }
     }
 
-    async fn try_create(&self, codebase: &Codebase, wish: &Wish) -> Result<Tried, IsolationError> {
-        let mut decision = decide(self.facts(codebase, &wish.work, &wish.hints).await?);
+    async fn try_create(
+        &self,
+        codebase: &Codebase,
+        wish: &Wish,
+        stale_reference: &mut bool,
+    ) -> Result<Tried, IsolationError> {
+        let bound = match &wish.conversation {
+            Some(conversation) => self.store.bound_environment(conversation).await?,
+            None => None,
+        };
+        let mut decision = decide(self.facts(codebase, &wish.work, &wish.hints, bound).await?);
         for gone in &decision.gone {
             self.store.advance(gone.id, gone.status, Status::Destroyed, Some("its folder is gone")).await?;
+            self.store.clear_references(gone.id).await?;
+            *stale_reference |= Some(gone.id) == bound;
         }
         match decision.choice {
             // No strangers were looked at yet.
@@ -154,13 +177,16 @@ impl Isolation {
         let path = places::path_for(&branch, codebase, &settings, &others);
         let new = self.new_row(codebase, wish, branch, path);
 
+        if let Some(outcome) = self.take_over_legacy(codebase, wish, &new, &mut decision.steps).await? {
+            return Ok(outcome);
+        }
         let strangers = self.strangers(codebase, &wish.work, &wish.hints, (&new.path, &new.branch)).await?;
         let second = decide(Facts { fork: false, candidates: Vec::new(), strangers });
         // The first look's last line said that nothing but a new one was left.
         decision.steps.pop();
         decision.steps.extend(second.steps);
         if let Choice::Adopt(stranger) = second.choice {
-            return match self.take_over_row(codebase, new, &stranger.found, stranger.from).await? {
+            return match self.take_over_row(codebase, new, &stranger.found, stranger.from, false).await? {
                 Claim::Won(environment) => {
                     self.link_hints(environment.id, &wish.hints).await?;
                     self.chosen(environment, How::Adopted(stranger.from), &decision.steps).await
@@ -185,6 +211,36 @@ impl Isolation {
             }
             Claim::Held(holder) if holder.work == new.work => Ok(Tried::reused(holder)),
             Claim::Held(holder) => held(holder),
+        }
+    }
+
+    /// The worktree that an older kind of record names, taken into this one.
+    async fn take_over_legacy(
+        &self,
+        codebase: &Codebase,
+        wish: &Wish,
+        new: &NewEnvironment,
+        steps: &mut Vec<resolve::Step>,
+    ) -> Result<Option<Tried>, IsolationError> {
+        let Some(path) = &wish.hints.legacy_path else { return Ok(None) };
+        let candidate = format!("legacy path {}", path.display());
+        let found = self.provider.adopt(codebase, path).await?.filter(|found| found.branch.is_some());
+        // The line that said that nothing but a new one was left comes last again.
+        let last = steps.pop();
+        let mut step = |outcome: &str, reason: &str| {
+            steps.push(resolve::Step { candidate: candidate.clone(), outcome: outcome.into(), reason: reason.into() });
+        };
+        let Some(found) = found else {
+            step("skipped", "it is not a worktree of this codebase");
+            steps.extend(last);
+            return Ok(None);
+        };
+        step("chosen", "an older record names it");
+        match self.take_over_row(codebase, new.clone(), &found, AdoptedFrom::Path, true).await? {
+            Claim::Won(environment) => {
+                Ok(Some(self.chosen(environment, How::Adopted(AdoptedFrom::Path), steps).await?))
+            }
+            Claim::Held(holder) => held(holder).map(Some),
         }
     }
 
@@ -221,7 +277,7 @@ impl Isolation {
         let text = serde_json::to_string(steps).unwrap_or_default();
         self.store.keep_resolution(environment.id, &text).await?;
         let environment = self.store.environment(environment.id).await?.unwrap_or(environment);
-        Ok(Tried::Done(Box::new(Outcome { environment, how })))
+        Ok(Tried::Done(Box::new(Outcome { environment, how, stale_reference: false })))
     }
 
     /// Says in the record that an environment is also about this work.
@@ -320,7 +376,7 @@ impl Isolation {
         if let Err(error) = journal.note("active", None).await {
             tracing::warn!(environment = %new.id, "the last step could not be recorded: {error}");
         }
-        Ok(Outcome { environment, how: How::Created(Box::new(New { facts, notes })) })
+        Ok(Outcome { environment, how: How::Created(Box::new(New { facts, notes })), stale_reference: false })
     }
 
     /// Says again and again that we are at work, for other machines. Never ends by itself.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use grove_git::Repository;
-use grove_model::{AdoptedFrom, BranchName, Codebase, CommitSha, Environment, Kind, PrHead, Work, WorkKey};
+use grove_model::{
+    AdoptedFrom, BranchName, Codebase, CommitSha, Environment, EnvironmentId, Kind, PrHead, Work, WorkKey,
+};
 
 use super::registry::{is_automakers, is_skills};
 use super::resolve::{Candidate, Facts, Head, Presence, Relation, Stranger};
@@ -11,12 +13,19 @@ use super::{Found, Hints, Isolation, IsolationError};
 
 impl Isolation {
     /// Everything about the work's possible environments but what a new one would need.
-    pub(super) async fn facts(&self, codebase: &Codebase, work: &Work, hints: &Hints) -> Result<Facts, IsolationError> {
+    pub(super) async fn facts(
+        &self,
+        codebase: &Codebase,
+        work: &Work,
+        hints: &Hints,
+        bound: Option<EnvironmentId>,
+    ) -> Result<Facts, IsolationError> {
         let environments = self.store.environments(codebase.id, false).await?;
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let mut facts = Facts { fork: is_fork(work), ..Facts::default() };
         let mut seen = Vec::new();
-        for (relation, environment) in related(work, hints, &environments) {
+        let bound = environments.iter().filter(|e| Some(e.id) == bound).map(|e| (Relation::Bound, e));
+        for (relation, environment) in bound.chain(related(work, hints, &environments)) {
             if seen.contains(&environment.id) {
                 continue;
             }

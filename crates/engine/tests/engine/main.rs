@@ -1,5 +1,6 @@
 //! The engine on real repositories and real stores.
 
+mod choosing;
 mod many;
 
 use grove_engine::codebases::Codebases;
@@ -8,14 +9,20 @@ use grove_engine::settings::{Environment, Settings};
 use grove_git::Git;
 use grove_model::{BranchName, Codebase, Work};
 use grove_store::{Options, Store};
+use grove_testkit::{TestRepo, TestStore};
 
 /// The engine opened on a repository and a store.
 struct World {
     isolation: Isolation,
     codebase: Codebase,
+    store: Store,
 }
 
 impl World {
+    async fn open(test: &TestRepo, store: &TestStore) -> Self {
+        Self::open_at(&test.hermetic_git(), test.path(), &test.dir().join("grove"), &store.url).await
+    }
+
     async fn open_at(git: &std::path::Path, repo: &std::path::Path, home: &std::path::Path, store: &str) -> Self {
         let variables = vec![("GROVE_HOME".to_owned(), home.display().to_string())];
         let settings = Settings::load(&Environment { variables, cwd: repo.to_owned() }).expect("settings");
@@ -23,7 +30,7 @@ impl World {
         let store = Store::open(store, Options::default()).await.expect("the store opens");
         let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
         let codebase = codebases.add(".", None, repo).await.expect("registered");
-        Self { isolation: Isolation::new(git, store, settings), codebase }
+        Self { isolation: Isolation::new(git, store.clone(), settings), codebase, store }
     }
 }
 
@@ -34,6 +41,7 @@ fn task(name: &str) -> Wish {
         branch,
         from: None,
         hints: Hints::default(),
+        conversation: None,
         by: CreatedBy::default(),
     }
 }

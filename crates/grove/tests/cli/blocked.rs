@@ -34,6 +34,22 @@ both_engines! {
         assert_eq!(all[0]["status"].as_str(), Some("destroyed"));
         assert!(all[0]["error"].as_str().unwrap().contains("develop"), "{all}");
     }
+
+    fn what_stands_at_the_path(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let first = created(&grove, &["first"]);
+        let parent = crate::path(&first).parent().unwrap().to_owned();
+        fs::write(parent.join("file"), "mine").unwrap();
+        fs::create_dir(parent.join("files")).unwrap();
+        fs::write(parent.join("files/x"), "mine").unwrap();
+        grove.repo.git(&["clone", "-q", ".", parent.join("clone").to_str().unwrap()]);
+        for (name, what) in [("file", "is a file"), ("files", "holds files"), ("clone", "holds a full clone")] {
+            let (code, message) = refused(&grove, &[name]);
+            assert_eq!(code, "path_taken");
+            assert!(message.contains(what) && message.contains("left alone"), "{message}");
+        }
+        assert_eq!(fs::read_to_string(parent.join("file")).unwrap(), "mine");
+    }
 }
 
 #[test]
@@ -177,23 +193,6 @@ fn disk_full_at_every_step() {
     println!("disk full at {points} points, all undone, the space named");
     assert!(points > 10, "{points}");
     assert_eq!(grove.repo.git_in(&repo, &["worktree", "list"]).lines().count(), 2);
-}
-
-#[test]
-fn what_stands_at_the_path() {
-    let grove = sandbox(TestRepo::new());
-    let first = created(&grove, &["first"]);
-    let parent = crate::path(&first).parent().unwrap().to_owned();
-    fs::write(parent.join("file"), "mine").unwrap();
-    fs::create_dir(parent.join("files")).unwrap();
-    fs::write(parent.join("files/x"), "mine").unwrap();
-    grove.repo.git(&["clone", "-q", ".", parent.join("clone").to_str().unwrap()]);
-    for (name, what) in [("file", "is a file"), ("files", "holds files"), ("clone", "holds a full clone")] {
-        let (code, message) = refused(&grove, &[name]);
-        assert_eq!(code, "path_taken");
-        assert!(message.contains(what) && message.contains("left alone"), "{message}");
-    }
-    assert_eq!(fs::read_to_string(parent.join("file")).unwrap(), "mine");
 }
 
 #[test]

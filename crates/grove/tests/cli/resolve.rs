@@ -127,6 +127,25 @@ both_engines! {
         assert_eq!(ran["metadata"]["adopted_from"], "path");
         assert!(why(&grove, "issue-5").iter().any(|(outcome, reason)| outcome == "chosen" && reason.contains("path")));
     }
+
+    fn the_main_checkout_and_other_clones_are_never_adopted(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        grove.repo.push_commit("refs/heads/feature", "origin/main", "x");
+        grove.repo.git(&["fetch", "-q"]);
+        grove.repo.git(&["checkout", "-q", "--no-track", "-b", "feature", "origin/feature"]);
+        let (code, message) = refused(&grove, &["feature", "--kind", "pr", "--id", "3"]);
+        assert_eq!(code, "branch_held", "{message}");
+        // Another clone's worktree at the wanted path.
+        let parent = path(&created(&grove, &["first"])).parent().unwrap().to_owned();
+        let other = grove.repo.dir().join("other");
+        grove.repo.git(&["clone", "-q", grove.repo.origin().to_str().unwrap(), other.to_str().unwrap()]);
+        let theirs = parent.join("issue-9");
+        grove.repo.git_in(&other, &["worktree", "add", "-q", "-b", "issue-9", theirs.to_str().unwrap()]);
+        let (code, message) = refused(&grove, &["--kind", "issue", "--id", "9"]);
+        assert_eq!(code, "path_taken");
+        assert!(message.contains("worktree of another repository"), "{message}");
+        assert_eq!(grove.repo.git_in(&theirs, &["status", "--porcelain"]), "");
+    }
 }
 
 #[test]
@@ -156,26 +175,6 @@ fn tools_that_left_word_of_their_worktrees_are_recognised() {
     fs::create_dir_all(&mirror).unwrap();
     fs::write(mirror.join("worktree.json"), r#"{"branch":"by-automaker","createdAt":"2026-01-01T00:00:00Z"}"#).unwrap();
     assert_eq!(adopt("by-automaker"), "automaker");
-}
-
-#[test]
-fn the_main_checkout_and_other_clones_are_never_adopted() {
-    let grove = sandbox(TestRepo::with_origin());
-    grove.repo.push_commit("refs/heads/feature", "origin/main", "x");
-    grove.repo.git(&["fetch", "-q"]);
-    grove.repo.git(&["checkout", "-q", "--no-track", "-b", "feature", "origin/feature"]);
-    let (code, message) = refused(&grove, &["feature", "--kind", "pr", "--id", "3"]);
-    assert_eq!(code, "branch_held", "{message}");
-    // Another clone's worktree at the wanted path.
-    let parent = path(&created(&grove, &["first"])).parent().unwrap().to_owned();
-    let other = grove.repo.dir().join("other");
-    grove.repo.git(&["clone", "-q", grove.repo.origin().to_str().unwrap(), other.to_str().unwrap()]);
-    let theirs = parent.join("issue-9");
-    grove.repo.git_in(&other, &["worktree", "add", "-q", "-b", "issue-9", theirs.to_str().unwrap()]);
-    let (code, message) = refused(&grove, &["--kind", "issue", "--id", "9"]);
-    assert_eq!(code, "path_taken");
-    assert!(message.contains("worktree of another repository"), "{message}");
-    assert_eq!(grove.repo.git_in(&theirs, &["status", "--porcelain"]), "");
 }
 
 #[test]
@@ -236,11 +235,8 @@ fn a_tree_that_cannot_be_looked_at_is_not_used() {
     let link = fs::read(made.join(".git")).unwrap();
     grove.repo.git(&["clone", "-q", ".", "../other"]);
     let other = format!("gitdir: {}/.git\n", grove.repo.dir().join("other").display());
-    for text in [None, Some("gitdir: /nonexistent\n"), Some(other.as_str())] {
-        match text {
-            Some(text) => fs::write(made.join(".git"), text).unwrap(),
-            None => fs::remove_file(made.join(".git")).unwrap(),
-        }
+    for text in ["gitdir: /nonexistent\n", "nonsense", &other] {
+        fs::write(made.join(".git"), text).unwrap();
         let (code, message) = grove.grove(["worktree", "create", "x", "--json"]).fails(1).error();
         assert_eq!(code, "environment_broken", "{message}");
         assert_eq!(grove.grove(["worktree", "create", "sibling", "--json"]).ok().json()["status"], "active");

@@ -141,6 +141,10 @@ both_engines! {
         }
         let conversations = store.conversations_in(codebase.id).await.unwrap();
         assert_eq!(conversations[&new.id], ["acme/app#42", "acme/app#99"]);
+        assert_eq!(store.bound_environment(&conversation("acme/app#42")).await.unwrap(), Some(new.id));
+        assert_eq!(store.bound_environment(&conversation("acme/app#1")).await.unwrap(), None);
+        store.clear_references(new.id).await.unwrap();
+        assert_eq!(store.bound_environment(&conversation("acme/app#42")).await.unwrap(), None);
     }
 
     async fn branches_of_other_works_are_remembered_for_ever(store: TestStore) {

@@ -99,9 +99,13 @@ fn wish(args: &Args) -> Result<Wish, Problem> {
     };
     let by = CreatedBy { platform: Some("cli".to_owned()), user: std::env::var("USER").ok() };
     let suggested_branch = args.suggested_branch.as_deref().map(BranchName::parse).transpose()?;
-    let hints =
-        Hints { linked_issues: args.linked_issue.clone(), linked_prs: args.linked_pr.clone(), suggested_branch };
-    Ok(Wish { work, branch: named, from: args.from.clone(), hints, by })
+    let hints = Hints {
+        linked_issues: args.linked_issue.clone(),
+        linked_prs: args.linked_pr.clone(),
+        suggested_branch,
+        legacy_path: None,
+    };
+    Ok(Wish { work, branch: named, from: args.from.clone(), hints, conversation: None, by })
 }
 
 fn say(outcome: &Outcome, view: &View, sha: Option<&CommitSha>) {
