@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::OnceLock;
 
-use grove_git::command::process_start;
+use grove_git::processes::process_start;
 use grove_model::{Moment, Owner};
 use jiff::SignedDuration;
 

@@ -16,16 +16,15 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::{Notify, Semaphore};
-use uuid::Uuid;
 
-use crate::redact;
+use crate::{processes, redact};
 
 /// Reads and small writes.
 const QUICK: Duration = Duration::from_secs(60);
@@ -33,9 +32,6 @@ const QUICK: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(15 * 60);
 /// From asking a process to end to ending it, and from git's end to giving up on its pipes.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Marks every process that one call started, however far it wandered.
-const RUN_MARK: &str = "GROVE_GIT_RUN";
 
 /// Variables of the caller that only say how to trust a server and cannot make git run anything.
 const KEPT: [&str; 2] = ["GIT_SSL_CAINFO", "GIT_SSL_CAPATH"];
@@ -277,7 +273,7 @@ impl Invocation<'_> {
                 command.env_remove(name);
             }
         }
-        command.envs(PINNED_ENV).env("SSH_ASKPASS_REQUIRE", "never").env(RUN_MARK, mark);
+        command.envs(PINNED_ENV).env("SSH_ASKPASS_REQUIRE", "never").env(processes::MARK, mark);
         match self.place {
             Place::Dir(dir) => {
                 command.current_dir(dir);
@@ -310,7 +306,7 @@ impl Invocation<'_> {
 
     async fn spawn_and_wait(self) -> Result<(ExitStatus, Vec<u8>, String), GitError> {
         let _permit = self.git.permits.acquire().await.expect("the limit is never closed");
-        let mark = format!("{}{}", mark_of(std::process::id(), own_start()), Uuid::now_v7());
+        let mark = processes::new_mark();
         let child = self.build(&mark).spawn().map_err(|error| match error.kind() {
             // The same kind means a missing directory, which is not git's fault.
             io::ErrorKind::NotFound if self.directory().is_dir() => GitError::NotInstalled,
@@ -398,17 +394,7 @@ impl Running {
             let _ = kill_process_group(group, Signal::KILL);
         }
         // What a signal to the group cannot reach: children that began a session of their own.
-        // Two rounds, since one may be forking while we look; a bound, since we must end too.
-        for _ in 0..10 {
-            let marked = marked_processes(mark);
-            if marked.is_empty() {
-                break;
-            }
-            for pid in marked {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        processes::end_marked(mark, &[Signal::KILL]).await;
         let _ = self.child.wait().await;
     }
 }
@@ -425,58 +411,6 @@ async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) {
     if let Some(mut pipe) = pipe {
         let _ = pipe.read_to_end(into).await;
     }
-}
-
-/// How the marks of all calls of one process begin.
-fn mark_of(process: u32, started: u64) -> String {
-    format!("{process}.{started}.")
-}
-
-fn own_start() -> u64 {
-    static START: OnceLock<u64> = OnceLock::new();
-    *START.get_or_init(|| process_start(std::process::id()).unwrap_or_default())
-}
-
-/// When a process began, in the kernel's ticks; `None` when there is none of that id. Ids are used
-/// again, the two together are not.
-pub fn process_start(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; what follows it is numbers. A zombie has ended.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split(' ');
-    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok()).flatten()
-}
-
-/// Ends every git, and what it started, that a process which is gone has left running.
-pub async fn end_calls_of(process: u32, started: u64) {
-    let mark = mark_of(process, started);
-    // A git that is asked takes its lock files away; one that does not listen is ended.
-    for signal in [Signal::TERM, Signal::KILL] {
-        for _ in 0..100 {
-            let marked = marked_processes(&mark);
-            if marked.is_empty() {
-                return;
-            }
-            for pid in marked {
-                let _ = kill_process(pid, signal);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
-
-/// Processes whose environment carries a mark that begins so.
-fn marked_processes(mark: &str) -> Vec<Pid> {
-    let wanted = format!("{RUN_MARK}={mark}");
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
-        .filter(|pid| {
-            let environ = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-            environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
-        })
-        .collect()
 }
 
 /// The line that says why: git's first `error:` or `fatal:`, since what follows is usually a

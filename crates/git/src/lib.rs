@@ -1,6 +1,7 @@
 //! Git, by subprocess. This crate is the only place that spawns git.
 //!
 //! * [`command`]: the one builder that every call goes through.
+//! * [`processes`]: ending all that a call started.
 //! * [`parse`]: pure parsers of git's machine-readable output.
 //! * [`repository`]: which repository a path belongs to, and its canonical checkout.
 //! * [`base`]: which commit new work starts from.
@@ -13,6 +14,7 @@ pub mod command;
 pub mod include;
 pub mod lock;
 pub mod parse;
+pub mod processes;
 pub mod quarantine;
 pub mod redact;
 pub mod refs;

@@ -7,6 +7,8 @@ use grove_git::base::{BaseWish, FetchPolicy, choose_remote};
 use grove_model::{AdoptedFrom, BranchName, Codebase, Work};
 use grove_store::{Adopted, Claim, NewEnvironment};
 
+use super::create::{Tried, held};
+use super::resolve;
 use super::{CreatedBy, Found, Hints, How, Isolation, IsolationError, Outcome, Wish, mirror};
 
 impl Isolation {
@@ -72,6 +74,36 @@ impl Isolation {
             tracing::warn!(environment = %environment.id, "the mirror could not be written: {error}");
         }
         Ok(claim)
+    }
+
+    /// The worktree that an older kind of record names, taken into this one.
+    pub(super) async fn take_over_legacy(
+        &self,
+        codebase: &Codebase,
+        wish: &Wish,
+        new: &NewEnvironment,
+        steps: &mut Vec<resolve::Step>,
+    ) -> Result<Option<Tried>, IsolationError> {
+        let Some(path) = &wish.hints.legacy_path else { return Ok(None) };
+        let candidate = format!("legacy path {}", path.display());
+        let found = self.provider.adopt(codebase, path).await?.filter(|found| found.branch.is_some());
+        // The line that said that nothing but a new one was left comes last again.
+        let last = steps.pop();
+        let mut step = |outcome: &str, reason: &str| {
+            steps.push(resolve::Step { candidate: candidate.clone(), outcome: outcome.into(), reason: reason.into() });
+        };
+        let Some(found) = found else {
+            step("skipped", "it is not a worktree of this codebase");
+            steps.extend(last);
+            return Ok(None);
+        };
+        step("chosen", "an older record names it");
+        match self.take_over_row(codebase, new.clone(), &found, AdoptedFrom::Path, true).await? {
+            Claim::Won(environment) => {
+                Ok(Some(self.chosen(environment, How::Adopted(AdoptedFrom::Path), steps).await?))
+            }
+            Claim::Held(holder) => held(holder).map(Some),
+        }
     }
 
     /// Worktrees of a codebase that no record knows.

@@ -1,13 +1,12 @@
 //! From a wish to an environment.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grove_git::{Git, Repository};
 use grove_model::{
     AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, Kind, Moment, Nonce, PrHead, Status, Work,
-    human_size,
 };
 use grove_store::{Claim, ConversationRef, NewEnvironment, Store};
 
@@ -79,7 +78,7 @@ pub struct New {
 /// How long somebody who makes the same environment is waited for.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-enum Tried {
+pub(super) enum Tried {
     Done(Box<Outcome>),
     /// Another process has begun it.
     InTheMaking(Box<Environment>),
@@ -194,7 +193,7 @@ impl Isolation {
                 Claim::Held(holder) => held(holder),
             };
         }
-        check_place(&new.path, &settings)?;
+        places::check(&new.path, &settings)?;
         match self.store.claim(&new).await? {
             Claim::Won(_) => {
                 let mut outcome = self.make(codebase, wish, &settings, &new).await?;
@@ -211,36 +210,6 @@ impl Isolation {
             }
             Claim::Held(holder) if holder.work == new.work => Ok(Tried::reused(holder)),
             Claim::Held(holder) => held(holder),
-        }
-    }
-
-    /// The worktree that an older kind of record names, taken into this one.
-    async fn take_over_legacy(
-        &self,
-        codebase: &Codebase,
-        wish: &Wish,
-        new: &NewEnvironment,
-        steps: &mut Vec<resolve::Step>,
-    ) -> Result<Option<Tried>, IsolationError> {
-        let Some(path) = &wish.hints.legacy_path else { return Ok(None) };
-        let candidate = format!("legacy path {}", path.display());
-        let found = self.provider.adopt(codebase, path).await?.filter(|found| found.branch.is_some());
-        // The line that said that nothing but a new one was left comes last again.
-        let last = steps.pop();
-        let mut step = |outcome: &str, reason: &str| {
-            steps.push(resolve::Step { candidate: candidate.clone(), outcome: outcome.into(), reason: reason.into() });
-        };
-        let Some(found) = found else {
-            step("skipped", "it is not a worktree of this codebase");
-            steps.extend(last);
-            return Ok(None);
-        };
-        step("chosen", "an older record names it");
-        match self.take_over_row(codebase, new.clone(), &found, AdoptedFrom::Path, true).await? {
-            Claim::Won(environment) => {
-                Ok(Some(self.chosen(environment, How::Adopted(AdoptedFrom::Path), steps).await?))
-            }
-            Claim::Held(holder) => held(holder).map(Some),
         }
     }
 
@@ -268,7 +237,7 @@ impl Isolation {
     }
 
     /// Keeps why it was chosen, for `why`.
-    async fn chosen(
+    pub(super) async fn chosen(
         &self,
         environment: Environment,
         how: How,
@@ -412,7 +381,7 @@ pub async fn with_repository_settings(
     }
 }
 
-fn held(holder: Environment) -> Result<Tried, IsolationError> {
+pub(super) fn held(holder: Environment) -> Result<Tried, IsolationError> {
     Err(IsolationError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
 }
 
@@ -423,24 +392,4 @@ fn own_worktree_note(relation: &Relation) -> String {
         Relation::Bound | Relation::SameWork => "the other".to_owned(),
     };
     format!("the worktree of {other} does not have this pull request's head, so it got its own, linked")
-}
-
-/// Refuses, before git starts, what settings and disk do not allow.
-fn check_place(path: &Path, settings: &Settings) -> Result<(), IsolationError> {
-    if let Some(root) = settings.allowed_root()
-        && !places::is_beneath(path, &root)
-    {
-        return Err(IsolationError::OutsideRoot { path: path.to_owned(), root });
-    }
-    let Some(there) = path.ancestors().find(|dir| dir.is_dir()) else { return Ok(()) };
-    let stat = rustix::fs::statvfs(there).map_err(|error| IsolationError::Io {
-        what: format!("{} cannot be measured", there.display()),
-        source: error.into(),
-    })?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    if free < settings.min_free_disk() {
-        let wanted = human_size(settings.min_free_disk());
-        return Err(IsolationError::LittleSpace { path: there.to_owned(), free: human_size(free), wanted });
-    }
-    Ok(())
 }

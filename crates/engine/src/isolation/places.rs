@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use grove_model::{BranchName, Codebase, Environment, FolderName};
+use grove_model::{BranchName, Codebase, Environment, FolderName, human_size};
 
+use super::IsolationError;
 use crate::settings::{Layout, Settings};
 
 /// The directory that holds a codebase's worktrees.
@@ -47,6 +48,26 @@ pub fn is_beneath(path: &Path, root: &Path) -> bool {
             _ => return false,
         }
     }
+}
+
+/// Refuses, before git starts, what settings and disk do not allow.
+pub(super) fn check(path: &Path, settings: &Settings) -> Result<(), IsolationError> {
+    if let Some(root) = settings.allowed_root()
+        && !is_beneath(path, &root)
+    {
+        return Err(IsolationError::OutsideRoot { path: path.to_owned(), root });
+    }
+    let Some(there) = path.ancestors().find(|dir| dir.is_dir()) else { return Ok(()) };
+    let stat = rustix::fs::statvfs(there).map_err(|error| IsolationError::Io {
+        what: format!("{} cannot be measured", there.display()),
+        source: error.into(),
+    })?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    if free < settings.min_free_disk() {
+        let wanted = human_size(settings.min_free_disk());
+        return Err(IsolationError::LittleSpace { path: there.to_owned(), free: human_size(free), wanted });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Cleaning up after a creation that was cut short.
 
-use grove_git::command::end_calls_of;
+use grove_git::processes::end_calls_of;
 use grove_model::{Codebase, Environment, Moment, Status};
 
 use grove_store::Store;

@@ -1,0 +1,73 @@
+//! Finding and ending every process that a call of git started, however far it wandered.
+//!
+//! A process group does not hold a child that began a session of its own, and a process that was
+//! killed cannot end what it started. So every call carries a mark in its environment, which its
+//! children inherit: `<process>.<start>.<call>` of the grove that made it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use uuid::Uuid;
+
+/// The variable that holds the mark.
+pub(crate) const MARK: &str = "GROVE_GIT_RUN";
+
+/// The mark of a new call.
+pub(crate) fn new_mark() -> String {
+    static START: OnceLock<u64> = OnceLock::new();
+    let us = std::process::id();
+    let started = *START.get_or_init(|| process_start(us).unwrap_or_default());
+    format!("{}{}", mark_of(us, started), Uuid::now_v7())
+}
+
+/// How the marks of all calls of one process begin.
+fn mark_of(process: u32, started: u64) -> String {
+    format!("{process}.{started}.")
+}
+
+/// When a process began, in the kernel's ticks; `None` when there is none of that id. Ids are used
+/// again, the two together are not.
+pub fn process_start(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in parentheses, may hold anything; what follows it is numbers. A zombie has ended.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
+/// Ends every git, and what it started, that a process which is gone has left running.
+pub async fn end_calls_of(process: u32, started: u64) {
+    // A git that is asked takes its lock files away; one that does not listen is ended.
+    end_marked(&mark_of(process, started), &[Signal::TERM, Signal::KILL]).await;
+}
+
+/// Sends each signal in turn until nobody with such a mark is left, for at most a second each.
+pub(crate) async fn end_marked(mark: &str, signals: &[Signal]) {
+    for signal in signals {
+        for _ in 0..100 {
+            let marked = marked_processes(mark);
+            if marked.is_empty() {
+                return;
+            }
+            for pid in marked {
+                let _ = kill_process(pid, *signal);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Processes whose environment carries a mark that begins so.
+fn marked_processes(mark: &str) -> Vec<Pid> {
+    let wanted = format!("{MARK}={mark}");
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
+        .filter(|pid| {
+            let environ = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
+        })
+        .collect()
+}
