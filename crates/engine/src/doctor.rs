@@ -169,7 +169,7 @@ async fn examine_codebase(
                 checks.push(check(&title, Verdict::Bad, format!("{path} is away"), "Mount its disk."));
             }
             (Status::Active, Err(why)) => {
-                let hint = format!("Look at {path} and at .git/grove/quarantine; what is there is left alone.");
+                let hint = format!("Try `git worktree repair {path}`; what was put aside is in .git/grove/quarantine.");
                 checks.push(check(&title, Verdict::Bad, why, hint));
             }
             _ => well += 1,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::OnceLock;
 
-use grove_git::processes::process_start;
+use grove_git::processes::{Life, life_of};
 use grove_model::{Moment, Owner};
 use jiff::SignedDuration;
 
@@ -19,7 +19,7 @@ pub fn this_process() -> &'static Owner {
             .map_or_else(|_| "unknown".into(), |id| id.trim().into()),
         namespace: pid_namespace(),
         process: std::process::id(),
-        started: process_start(std::process::id()).unwrap_or_default(),
+        started: if let Life::Since(started) = life_of(std::process::id()) { started } else { 0 },
     })
 }
 
@@ -41,7 +41,12 @@ pub fn is_gone(owner: &Owner, lease_until: Option<Moment>, now: Moment) -> bool 
     if owner.node != us.node || owner.namespace != us.namespace {
         return lease_until.is_none_or(|until| now > until);
     }
-    owner.boot != us.boot || process_start(owner.process) != Some(owner.started)
+    let other_process = match life_of(owner.process) {
+        Life::Since(started) => started != owner.started,
+        Life::Ended => true,
+        Life::Unknown => false,
+    };
+    owner.boot != us.boot || other_process
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 
 use std::fs;
 
-use grove_git::quarantine::{broken_entries, quarantine};
+use grove_git::Repository;
+use grove_git::quarantine::{broken_entries, pin, quarantine};
 use grove_model::{Codebase, Nonce, Status};
 
 use crate::isolation::{Isolation, IsolationError};
@@ -19,13 +20,14 @@ pub struct Fix(pub String);
 
 impl Isolation {
     /// Puts entries aside that would break git for the whole repository.
-    pub fn quarantine_broken(&self, codebase: &Codebase) -> Result<Vec<Fix>, IsolationError> {
+    pub async fn quarantine_broken(&self, codebase: &Codebase) -> Result<Vec<Fix>, IsolationError> {
         let common_dir = &codebase.git_common_dir;
         let failed =
             |source| IsolationError::Io { what: format!("{} cannot be looked at", common_dir.display()), source };
         let mut fixes = Vec::new();
         for broken in broken_entries(common_dir).map_err(failed)? {
             let aside = quarantine(common_dir, &broken).map_err(failed)?;
+            pin(&Repository::known(self.git(), &codebase.default_cwd, common_dir), &aside).await?;
             tracing::warn!(entry = %broken.entry.display(), "quarantined: {}", broken.why);
             let worktree = broken.worktree.map(|path| format!(" of {}", path.display())).unwrap_or_default();
             fixes.push(Fix(format!(
@@ -39,7 +41,7 @@ impl Isolation {
 
     /// Brings one codebase's records, entries and folders together.
     pub async fn reconcile(&self, codebase: &Codebase) -> Result<Vec<Fix>, IsolationError> {
-        let mut fixes = self.quarantine_broken(codebase)?;
+        let mut fixes = self.quarantine_broken(codebase).await?;
         let here = node();
         let all = self.store().environments(codebase.id, true).await?;
         for environment in all.iter().filter(|environment| environment.node == here) {

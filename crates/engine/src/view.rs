@@ -1,18 +1,16 @@
 //! Environments as people and scripts see them: the record together with what git and the disk say.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use grove_git::parse::{self, Status as GitStatus};
-use grove_git::{Git, Place};
+use grove_git::{Git, Place, links};
 use grove_model::{Codebase, CommitSha, Environment, Moment, State, Status};
 use grove_store::{Store, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+
+use crate::owner::node;
 
 /// What is really there.
 #[derive(Clone, Debug)]
@@ -44,7 +42,13 @@ impl Counts {
         let Some((name, sha)) = base else { return Self::default() };
         let place = Place::Repository(common_dir);
         let own = rev_list(git, place, &["--count"], &[head.as_str(), &format!("^{sha}")]).await;
-        let apart = rev_list(git, place, &["--left-right", "--count"], &[&format!("{name}...{head}")]).await;
+        // `origin/main` is the remote's, also where somebody has a branch of that name.
+        let apart =
+            async |name: &str| rev_list(git, place, &["--left-right", "--count"], &[&format!("{name}...{head}")]).await;
+        let apart = match name.contains('/') && !name.starts_with("refs/") {
+            true => apart(&format!("refs/remotes/{name}")).await.or(apart(name).await),
+            false => apart(name).await,
+        };
         Self { own_commits: own.map(|(count, _)| count), ahead_behind: apart.map(|(behind, ahead)| (ahead, behind)) }
     }
 }
@@ -52,12 +56,10 @@ impl Counts {
 /// Looks at each environment, several at once. What could not be found out is an error with the
 /// reason, never an assumption.
 pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<Facts, String>> {
-    let admin_dirs = admin_dirs(&codebase.git_common_dir);
     let mut looks = JoinSet::new();
     for (index, environment) in environments.iter().enumerate() {
         let (git, environment, common_dir) = (git.clone(), environment.clone(), codebase.git_common_dir.clone());
-        let admin_dir = admin_dirs.get(&environment.path).cloned();
-        looks.spawn(async move { (index, look(&git, &common_dir, admin_dir, &environment).await) });
+        looks.spawn(async move { (index, look(&git, &common_dir, &environment).await) });
     }
     let mut facts = vec![Err("it was not looked at".to_owned()); environments.len()];
     while let Some(look) = looks.join_next().await {
@@ -69,26 +71,10 @@ pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environmen
     facts
 }
 
-/// Git's entries by the worktree that each belongs to. A broken entry hides no other.
-fn admin_dirs(common_dir: &Path) -> HashMap<PathBuf, PathBuf> {
-    let entries = fs::read_dir(common_dir.join("worktrees")).into_iter().flatten().flatten();
-    let of = |admin: PathBuf| {
-        let mut text = fs::read(admin.join("gitdir")).ok()?;
-        while text.last() == Some(&b'\n') {
-            text.pop();
-        }
-        let dot_git = admin.join(PathBuf::from(OsString::from_vec(text)));
-        Some((dot_git.parent()?.to_owned(), admin))
-    };
-    entries.filter_map(|entry| of(entry.path())).collect()
-}
-
-async fn look(
-    git: &Git,
-    common_dir: &Path,
-    admin_dir: Option<PathBuf>,
-    environment: &Environment,
-) -> Result<Facts, String> {
+async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result<Facts, String> {
+    if environment.node != node() {
+        return Err(format!("it is on another machine ({})", environment.node));
+    }
     let path = &environment.path;
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -98,7 +84,8 @@ async fn look(
         Err(error) => return Err(error.to_string()),
         Ok(_) => {}
     }
-    let admin_dir = admin_dir.ok_or("git does not know it as a worktree of this repository")?;
+    let entry = links::entry_of(path, common_dir).map_err(|error| error.to_string())?;
+    let admin_dir = entry.ok_or("its `.git` is missing or does not lead to this repository")?;
     // Pinned: an agent may have rewritten what is inside.
     let place = Place::Worktree { work_tree: path, git_dir: &admin_dir, common_dir };
     let status = git.command(place, "status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]);

@@ -365,6 +365,9 @@ impl From<IsolationError> for Problem {
                 message,
                 "Set `worktree.base` to a directory below it, or change `security.allowed_root`.",
             ),
+            IsolationError::InsideGit { .. } => {
+                Problem::new("bad_place", message, "Set `worktree.base` to a directory outside of it.")
+            }
             IsolationError::LittleSpace { .. } => Problem::new(
                 "disk_full",
                 message,

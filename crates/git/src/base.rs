@@ -90,6 +90,12 @@ pub fn choose_remote(setting: Option<&str>, remotes: &[Remote]) -> Result<Option
     }
 }
 
+/// The remote that a base names itself (`upstream/main`), or else the one chosen.
+pub fn remote_of_base<'a>(explicit: Option<&str>, chosen: Option<&'a str>, remotes: &'a [Remote]) -> Option<&'a str> {
+    let named = |remote: &&Remote| explicit.is_some_and(|name| name.starts_with(&format!("{}/", remote.name)));
+    remotes.iter().find(named).map(|remote| remote.name.as_str()).or(chosen)
+}
+
 /// What a remote was found to hold.
 #[derive(Debug)]
 pub enum Asked {
@@ -114,7 +120,7 @@ impl Asked {
 
 impl Repository {
     /// Asks the remote about the base and about the branch to be made, by policy.
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         remote: &str,
         base: Option<&BranchName>,

@@ -312,7 +312,7 @@ impl Invocation<'_> {
             io::ErrorKind::NotFound if self.directory().is_dir() => GitError::NotInstalled,
             _ => GitError::Spawn(error),
         })?;
-        tracing::trace!(subcommand = self.subcommand, args = ?self.args, "git");
+        tracing::trace!(subcommand = self.subcommand, args = redact::credentials(&format!("{:?}", self.args)), "git");
         let mut running = Running { group: child.id().and_then(|id| Pid::from_raw(id as i32)), child };
 
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());

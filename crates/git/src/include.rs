@@ -60,7 +60,17 @@ pub async fn copy_ignored(repo: &Repository, work_tree: &Path, setting: &[String
         return Ok(included);
     }
 
-    let wanted = matching(repo, &patterns).await?;
+    let mut wanted = matching(repo, &patterns).await?;
+    wanted.retain(|path| {
+        let behind_link = path.ancestors().skip(1).any(|dir| {
+            let there = work_tree.join(dir).symlink_metadata();
+            !dir.as_os_str().is_empty() && there.is_ok_and(|meta| meta.is_symlink())
+        });
+        if behind_link {
+            included.refused.push(format!("`{}` was not copied: a link stands in its way", path.display()));
+        }
+        !behind_link
+    });
     let ignored = ignored_in(repo, work_tree, &wanted).await?;
     let from = Dir::open_ambient_dir(&repo.root, ambient_authority()).map_err(unreadable)?;
     let to = Dir::open_ambient_dir(work_tree, ambient_authority()).map_err(unreadable)?;

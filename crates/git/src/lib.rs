@@ -12,6 +12,7 @@ pub mod base;
 pub mod clone;
 pub mod command;
 pub mod include;
+pub mod links;
 pub mod lock;
 pub mod parse;
 pub mod processes;

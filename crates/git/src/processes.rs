@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use uuid::Uuid;
 
 /// The variable that holds the mark.
@@ -17,7 +17,7 @@ pub(crate) const MARK: &str = "GROVE_GIT_RUN";
 pub(crate) fn new_mark() -> String {
     static START: OnceLock<u64> = OnceLock::new();
     let us = std::process::id();
-    let started = *START.get_or_init(|| process_start(us).unwrap_or_default());
+    let started = *START.get_or_init(|| if let Life::Since(started) = life_of(us) { started } else { 0 });
     format!("{}{}", mark_of(us, started), Uuid::now_v7())
 }
 
@@ -26,14 +26,33 @@ fn mark_of(process: u32, started: u64) -> String {
     format!("{process}.{started}.")
 }
 
-/// When a process began, in the kernel's ticks; `None` when there is none of that id. Ids are used
-/// again, the two together are not.
-pub fn process_start(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; what follows it is numbers. A zombie has ended.
-    let (_, rest) = stat.rsplit_once(") ")?;
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It began at this time, in the kernel's ticks. Ids are used again, the two together are not.
+    Since(u64),
+    Ended,
+    /// It could not be found out: not to be taken for ended.
+    Unknown,
+}
+
+pub fn life_of(process: u32) -> Life {
+    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return Life::Ended };
+    let stat = match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        Ok(stat) => stat,
+        // Another user's process may be hidden; a signal of nothing tells whether it is there.
+        Err(_) if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) => return Life::Ended,
+        Err(_) => return Life::Unknown,
+    };
+    // The name, in parentheses, may hold anything; what follows it is numbers.
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return Life::Unknown };
     let mut fields = rest.split(' ');
-    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok()).flatten()
+    match (fields.next(), fields.nth(18).map(str::parse)) {
+        // A zombie has ended; only its parent has not looked yet.
+        (Some("Z" | "X"), _) => Life::Ended,
+        (_, Some(Ok(started))) => Life::Since(started),
+        _ => Life::Unknown,
+    }
 }
 
 /// Ends every git, and what it started, that a process which is gone has left running.

@@ -2,13 +2,21 @@
 //!
 //! A zero-length `commondir`, as power loss leaves it, makes list, fetch and gc fail for the whole
 //! repository. Such an entry is renamed to `.git/grove/quarantine/`, whole: nothing is deleted, and
-//! what it holds (its HEAD, its index) can be looked at or put back.
+//! what it holds (its HEAD, its index) can be looked at or put back. Since gc no longer sees it
+//! there, its commits and staged files are pinned under `refs/grove/quarantine/`.
+//!
+//! A worktree that only lost its `.git` breaks nobody else; it stays where `git worktree repair`
+//! finds it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use grove_model::{CommitSha, short_hash};
 
 use crate::lock::grove_dir;
+use crate::{GitError, Repository, links};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenEntry {
@@ -18,54 +26,56 @@ pub struct BrokenEntry {
     pub why: String,
 }
 
-/// Looks at every entry. One that git is just making is not broken.
+/// How long somebody may take to make an entry.
+const IN_THE_MAKING: Duration = Duration::from_secs(10 * 60);
+
+/// Looks at every entry for what breaks git for the whole repository. One that is just being made,
+/// by us or by a person, is not broken: git locks it first, and its files are missing, not empty.
 pub fn broken_entries(common_dir: &Path) -> io::Result<Vec<BrokenEntry>> {
-    let entries = match fs::read_dir(common_dir.join("worktrees")) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
     let mut broken = Vec::new();
-    for entry in entries {
-        let entry = entry?.path();
-        if fs::read_to_string(entry.join("locked")).is_ok_and(|reason| reason.trim_end() == "initializing") {
+    for entry in links::entries(common_dir)? {
+        let Some(why) = flaw(common_dir, &entry) else { continue };
+        let young = fs::metadata(&entry)
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|made| SystemTime::now().duration_since(made).map_or(true, |age| age < IN_THE_MAKING));
+        let locked = entry.join("locked").symlink_metadata().is_ok();
+        if young && (locked || why == Flaw::Missing) {
             continue;
         }
-        let worktree = line(&entry.join("gitdir")).and_then(|dot_git| entry.join(dot_git).parent().map(Path::to_owned));
-        if let Some(why) = flaw(common_dir, &entry, worktree.as_deref()) {
-            broken.push(BrokenEntry { entry, worktree, why });
-        }
+        let worktree = links::worktree_of(&entry).ok().flatten();
+        let why = match why {
+            Flaw::Missing => "files of it are missing",
+            Flaw::Empty => "files of it are empty, as power loss leaves them",
+            Flaw::Elsewhere => "its `commondir` leads elsewhere",
+        };
+        broken.push(BrokenEntry { entry, worktree, why: why.to_owned() });
     }
     Ok(broken)
 }
 
-fn flaw(common_dir: &Path, entry: &Path, worktree: Option<&Path>) -> Option<String> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flaw {
+    Missing,
+    Empty,
+    Elsewhere,
+}
+
+fn flaw(common_dir: &Path, entry: &Path) -> Option<Flaw> {
     for name in ["HEAD", "gitdir", "commondir"] {
         match fs::read(entry.join(name)) {
-            Ok(bytes) if bytes.trim_ascii().is_empty() => return Some(format!("its `{name}` is empty")),
+            Ok(bytes) if bytes.trim_ascii().is_empty() => return Some(Flaw::Empty),
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(format!("it has no `{name}`")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Flaw::Missing),
             // Could not find out is not broken.
             Err(_) => return None,
         }
     }
-    let points_to = line(&entry.join("commondir")).map(|dir| entry.join(dir).canonicalize());
-    match (points_to, common_dir.canonicalize()) {
-        (Some(Ok(there)), Ok(ours)) if there == ours => {}
-        (Some(Err(error)), _) if error.kind() != io::ErrorKind::NotFound => return None,
-        _ => return Some("its `commondir` leads elsewhere".to_owned()),
+    let text = fs::read_to_string(entry.join("commondir")).ok()?;
+    match (entry.join(text.trim_end_matches('\n')).canonicalize(), common_dir.canonicalize()) {
+        (Ok(there), Ok(ours)) if there == ours => None,
+        (Err(error), _) if error.kind() != io::ErrorKind::NotFound => None,
+        _ => Some(Flaw::Elsewhere),
     }
-    // A worktree that is away altogether is only missing.
-    let worktree = worktree.filter(|dir| dir.is_dir())?;
-    match worktree.join(".git").symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!("{} has no `.git`", worktree.display())),
-        _ => None,
-    }
-}
-
-fn line(file: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(file).ok()?;
-    Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| !path.as_os_str().is_empty())
 }
 
 /// Puts an entry aside; gives where it is now.
@@ -77,4 +87,60 @@ pub fn quarantine(common_dir: &Path, broken: &BrokenEntry) -> io::Result<PathBuf
     let target = free.into_iter().find(|path| path.symlink_metadata().is_err()).unwrap_or(dir);
     fs::rename(&broken.entry, &target)?;
     Ok(target)
+}
+
+/// Pins what only a quarantined entry holds: its HEAD, its reflog's commits, its index's blobs.
+pub async fn pin(repo: &Repository, aside: &Path) -> Result<(), GitError> {
+    let name = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let base = format!("refs/grove/quarantine/{}", short_hash(name.as_bytes(), 16));
+    let text = |file: &str| fs::read_to_string(aside.join(file)).unwrap_or_default();
+    let log = text("logs/HEAD");
+    let from_log = log.lines().flat_map(|line| line.split(' ').take(2).map(str::to_owned).collect::<Vec<_>>());
+    let mut commits: Vec<CommitSha> =
+        from_log.chain([text("HEAD").trim().to_owned()]).filter_map(|id| id.parse().ok()).collect();
+    commits.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+    commits.dedup();
+    for commit in commits {
+        if repo.commit_of(commit.as_str()).await?.is_some() {
+            let pin = format!("{base}/{commit}");
+            repo.command("update-ref").args([&pin, commit.as_str()]).run().await?;
+        }
+    }
+    if !aside.join("index").is_file() {
+        return Ok(());
+    }
+    // All stages: conflicts and intent-to-add cannot be written as a tree of their own.
+    let listed = repo.command("ls-files").env("GIT_INDEX_FILE", aside.join("index")).args(["-z", "--stage"]);
+    let listed = match listed.run().await {
+        Ok(output) => output.stdout,
+        // An index that cannot be read holds nothing that could be pinned; it stays in its place.
+        Err(GitError::Failed { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let blob = |line: &[u8]| {
+        let header = line.split(|byte| *byte == b'\t').next()?;
+        let fields: Vec<&str> = std::str::from_utf8(header).ok()?.split(' ').collect();
+        (fields.first()? != &"160000").then(|| fields.get(1).map(|id| (*id).to_owned())).flatten()
+    };
+    let mut blobs: Vec<String> = listed.split(|byte| *byte == 0).filter_map(blob).collect();
+    blobs.sort();
+    blobs.dedup();
+    let tree: String = blobs.iter().map(|id| format!("100644 blob {id}\t{id}\n")).collect();
+    let tree = repo.command("mktree").arg("--missing").stdin(tree).text().await?;
+    repo.command("update-ref").args([&format!("{base}/index"), &tree]).run().await?;
+    Ok(())
+}
+
+/// Puts the entry of a worktree aside whose folder is gone, so that its branch is free again. One
+/// that somebody locked, or that belongs to another path, stays.
+pub fn forget(common_dir: &Path, worktree: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in links::entries(common_dir)? {
+        let of_it = links::worktree_of(&entry)?.as_deref() == Some(worktree);
+        let locked = entry.join("locked").symlink_metadata().is_ok();
+        if of_it && !locked && worktree.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            let broken = BrokenEntry { entry, worktree: Some(worktree.to_owned()), why: String::new() };
+            return quarantine(common_dir, &broken).map(Some);
+        }
+    }
+    Ok(None)
 }

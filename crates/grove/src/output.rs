@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anstream::{eprintln, println};
+use anstream::eprintln;
 use comfy_table::{ContentArrangement, presets};
 use grove_engine::Problem;
 use grove_model::{Moment, State};
@@ -22,11 +22,24 @@ fn on_terminal() -> bool {
 }
 
 pub fn line(text: &str) {
-    println!("{text}");
+    let mut out = anstream::stdout();
+    written(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
 pub fn raw(bytes: &[u8]) {
-    let _ = std::io::stdout().write_all(bytes);
+    let mut out = std::io::stdout();
+    written(out.write_all(bytes).and_then(|()| out.flush()));
+}
+
+/// An answer that nobody can read is a failure; a reader that has gone away (`| head`) is not.
+fn written(result: std::io::Result<()>) {
+    if let Err(error) = result {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        eprintln!("{} The answer could not be written: {error}.", "error:".red().bold());
+        std::process::exit(1);
+    }
 }
 
 /// A path exactly as it is, also when it is not text.
@@ -38,7 +51,7 @@ pub fn path(path: &Path) {
 
 pub fn json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => println!("{text}"),
+        Ok(text) => line(&text),
         Err(error) => eprintln!("error: the answer could not be printed: {error}"),
     }
 }
@@ -109,7 +122,7 @@ pub fn short_path(path: &Path) -> String {
 pub fn fields(fields: &[(&str, String)]) {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-        println!("  {}  {value}", dim(&format!("{name:width$}")));
+        line(&format!("  {}  {value}", dim(&format!("{name:width$}"))));
     }
 }
 
@@ -138,7 +151,7 @@ impl Table {
             column.set_padding((0, 2));
         }
         for line in self.0.lines() {
-            println!("{}", line.trim_end());
+            self::line(line.trim_end());
         }
     }
 }

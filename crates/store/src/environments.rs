@@ -221,9 +221,12 @@ impl Store {
         self.retry(|| async {
             let query = sqlx::query(TAKE_OVER).bind(id.to_string()).bind(from.to_string());
             let taken = query.bind(to.to_string()).bind(until.to_string()).execute(&self.pool).await?;
-            // A repeated call finds its own work done.
-            let ours = async || Ok(self.try_environment(id).await?.is_some_and(|e| e.owner.as_ref() == Some(to)));
-            if taken.rows_affected() == 1 { Ok(true) } else { ours().await }
+            if taken.rows_affected() == 1 {
+                return Ok(true);
+            }
+            // A repeated call finds its own work done, and not that of another task of this process.
+            let now = self.try_environment(id).await?;
+            Ok(now.is_some_and(|e| e.owner.as_ref() == Some(to) && e.lease_until == Some(until)))
         })
         .await
     }

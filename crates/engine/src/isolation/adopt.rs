@@ -7,7 +7,7 @@ use grove_git::base::{BaseWish, FetchPolicy, choose_remote};
 use grove_model::{AdoptedFrom, BranchName, Codebase, Work};
 use grove_store::{Adopted, Claim, NewEnvironment};
 
-use super::create::{Tried, held};
+use super::create::Tried;
 use super::resolve;
 use super::{CreatedBy, Found, Hints, How, Isolation, IsolationError, Outcome, Wish, mirror};
 
@@ -21,7 +21,7 @@ impl Isolation {
         work: Option<Work>,
         by: CreatedBy,
     ) -> Result<Outcome, IsolationError> {
-        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let real = path.canonicalize().map_err(|_| IsolationError::NotAdoptable { path: path.to_owned() })?;
         let environments = self.store.environments(codebase.id, false).await?;
         if let Some(known) = environments.into_iter().find(|environment| environment.path == real) {
             return Ok(Outcome { environment: known, how: How::Used, stale_reference: false });
@@ -102,7 +102,7 @@ impl Isolation {
             Claim::Won(environment) => {
                 Ok(Some(self.chosen(environment, How::Adopted(AdoptedFrom::Path), steps).await?))
             }
-            Claim::Held(holder) => held(holder).map(Some),
+            Claim::Held(holder) => self.when_held(holder, wish, codebase, steps).await.map(Some),
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use grove_git::base::choose_remote;
 use grove_git::{Git, Repository};
 use grove_model::{
     AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, Kind, Moment, Nonce, PrHead, Status, Work,
@@ -109,7 +110,7 @@ impl Isolation {
     /// The environment of a work: the one that it has, or a new one. Somebody who is making it
     /// right now is waited for; somebody who ended half way is cleaned up after.
     pub async fn create(&self, codebase: &Codebase, wish: &Wish) -> Result<Outcome, IsolationError> {
-        self.quarantine_broken(codebase)?;
+        self.quarantine_broken(codebase).await?;
         let mut stale_reference = false;
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
@@ -148,6 +149,7 @@ impl Isolation {
         for gone in &decision.gone {
             self.store.advance(gone.id, gone.status, Status::Destroyed, Some("its folder is gone")).await?;
             self.store.clear_references(gone.id).await?;
+            self.provider.forget(codebase, gone).await?;
             *stale_reference |= Some(gone.id) == bound;
         }
         match decision.choice {
@@ -190,10 +192,10 @@ impl Isolation {
                     self.link_hints(environment.id, &wish.hints).await?;
                     self.chosen(environment, How::Adopted(stranger.from), &decision.steps).await
                 }
-                Claim::Held(holder) => held(holder),
+                Claim::Held(holder) => self.when_held(holder, wish, codebase, &decision.steps).await,
             };
         }
-        places::check(&new.path, &settings)?;
+        places::check(&new.path, codebase, &settings)?;
         match self.store.claim(&new).await? {
             Claim::Won(_) => {
                 let mut outcome = self.make(codebase, wish, &settings, &new).await?;
@@ -205,12 +207,46 @@ impl Isolation {
                 }
                 self.chosen(outcome.environment, outcome.how, &decision.steps).await
             }
-            Claim::Held(holder) if holder.status == Status::Creating && self.concerns(&holder, &new) => {
-                Ok(Tried::InTheMaking(Box::new(holder)))
-            }
-            Claim::Held(holder) if holder.work == new.work => Ok(Tried::reused(holder)),
-            Claim::Held(holder) => held(holder),
+            Claim::Held(holder) => self.when_held(holder, wish, codebase, &decision.steps).await,
         }
+    }
+
+    /// Somebody has the work, the branch or the path already.
+    pub(super) async fn when_held(
+        &self,
+        holder: Environment,
+        wish: &Wish,
+        codebase: &Codebase,
+        steps: &[resolve::Step],
+    ) -> Result<Tried, IsolationError> {
+        let ours = holder.codebase_id == codebase.id;
+        let same_work = ours && holder.work == *wish.work.key();
+        if holder.status == Status::Creating {
+            // Waiting, or cleaning up after its owner, may help: it is the same work, its owner is
+            // gone, or it only has the folder that we wanted.
+            let gone = holder.owner.as_ref().is_none_or(|owner| is_gone(owner, holder.lease_until, Moment::now()));
+            let branch = wish.branch.as_ref().is_some_and(|branch| *branch == holder.branch);
+            if ours && (same_work || gone || !branch) {
+                return Ok(Tried::InTheMaking(Box::new(holder)));
+            }
+        } else if same_work {
+            return Ok(Tried::reused(holder));
+        }
+        // A pull request's branch is wherever it is checked out.
+        let of_pull_request = matches!(
+            &wish.work,
+            Work::PullRequest { head: PrHead::SameRepo { branch, .. }, .. } if *branch == holder.branch
+        );
+        if ours && of_pull_request && holder.status == Status::Active {
+            self.link_work(holder.id, &wish.work).await?;
+            let how = match (holder.work.kind(), holder.work.number()) {
+                (Kind::Issue, Some(number)) => How::Shared(Relation::LinkedIssue(number)),
+                (_, Some(number)) => How::Shared(Relation::LinkedPr(number)),
+                _ => How::Used,
+            };
+            return self.chosen(holder, how, steps).await;
+        }
+        Err(IsolationError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
     }
 
     pub(super) fn new_row(
@@ -268,13 +304,6 @@ impl Isolation {
         Ok(())
     }
 
-    /// Whether waiting for (or cleaning up after) this creation may help: it is for the same work,
-    /// its owner is gone, or it only has the folder that we wanted.
-    fn concerns(&self, holder: &Environment, new: &NewEnvironment) -> bool {
-        let gone = holder.owner.as_ref().is_none_or(|owner| is_gone(owner, holder.lease_until, Moment::now()));
-        holder.work == new.work || gone || holder.branch != new.branch
-    }
-
     async fn branch_for(
         &self,
         codebase: &Codebase,
@@ -324,14 +353,20 @@ impl Isolation {
         let base = base.as_ref().map(|base| (base.name.as_str(), &base.sha));
         let environment = match self.store.activate(new.id, new.nonce, base, &head).await {
             Ok(environment) => environment,
-            Err(error) => {
-                for left in unfinished.take_back().await {
-                    tracing::warn!(path = %new.path.display(), "taking an environment back: {left}");
+            Err(error) => match self.store.environment(new.id).await {
+                // Written after all; only the answer was lost.
+                Ok(Some(environment)) if environment.status == Status::Active => environment,
+                Ok(_) => {
+                    for left in unfinished.take_back().await {
+                        tracing::warn!(path = %new.path.display(), "taking an environment back: {left}");
+                    }
+                    let error = error.into();
+                    self.abandon(new, &error).await;
+                    return Err(error);
                 }
-                let error = error.into();
-                self.abandon(new, &error).await;
-                return Err(error);
-            }
+                // Not known whether it was written: nothing is taken back, the nonce tells later.
+                Err(_) => return Err(error.into()),
+            },
         };
         fault_point("activated");
         // From here on the environment is whole; what fails now is put right by the next look.
@@ -373,16 +408,15 @@ pub async fn with_repository_settings(
     default_branch: Option<&str>,
 ) -> Result<Settings, IsolationError> {
     let Some(base) = settings.base_branch().or(default_branch) else { return Ok(settings.clone()) };
-    let remote = settings.remote().unwrap_or("origin");
-    let refs = [format!("refs/remotes/{remote}/{base}"), format!("refs/heads/{base}")];
+    let remotes = repo.remotes().await?;
+    let remote = choose_remote(settings.remote(), &remotes).unwrap_or_default();
+    let base = remote.as_deref().and_then(|remote| base.strip_prefix(&format!("{remote}/"))).unwrap_or(base);
+    let tracked = remote.map(|remote| format!("refs/remotes/{remote}/{base}"));
+    let refs: Vec<String> = tracked.into_iter().chain([format!("refs/heads/{base}")]).collect();
     match repo.file_of_first(&refs, REPOSITORY_FILE).await? {
         Some((_, bytes)) => Ok(settings.with_repository_file(&String::from_utf8_lossy(&bytes), base)?),
         None => Ok(settings.clone()),
     }
-}
-
-pub(super) fn held(holder: Environment) -> Result<Tried, IsolationError> {
-    Err(IsolationError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
 }
 
 fn own_worktree_note(relation: &Relation) -> String {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use grove_git::Repository;
+use grove_git::base::choose_remote;
+use grove_git::{Repository, links};
 use grove_model::{
     AdoptedFrom, BranchName, Codebase, CommitSha, Environment, EnvironmentId, Kind, PrHead, Work, WorkKey,
 };
@@ -30,7 +31,7 @@ impl Isolation {
                 continue;
             }
             seen.push(environment.id);
-            let presence = self.presence(codebase, environment).await;
+            let presence = self.presence(codebase, environment);
             let own = matches!(relation, Relation::Bound | Relation::SameWork);
             let head = match head_of(work) {
                 Some((branch, sha)) if !own && presence == Presence::There => {
@@ -44,7 +45,7 @@ impl Isolation {
     }
 
     /// What is at an environment's path.
-    pub(super) async fn presence(&self, codebase: &Codebase, environment: &Environment) -> Presence {
+    pub(super) fn presence(&self, codebase: &Codebase, environment: &Environment) -> Presence {
         if environment.node != self.node {
             return Presence::Elsewhere(environment.node.clone());
         }
@@ -57,9 +58,9 @@ impl Isolation {
             Ok(_) => {}
         }
         // Another clone, or something else altogether, may stand there now.
-        match Repository::discover(&self.git, path).await {
-            Ok(there) if there.common_dir == codebase.git_common_dir => Presence::There,
-            Ok(_) => Presence::Unknown("another repository stands at its path".to_owned()),
+        match links::entry_of(path, &codebase.git_common_dir) {
+            Ok(Some(_)) => Presence::There,
+            Ok(None) => Presence::Unknown("its `.git` is missing or leads to another repository".to_owned()),
             Err(error) => Presence::Unknown(error.to_string()),
         }
     }
@@ -82,6 +83,11 @@ impl Isolation {
             return Ok(Vec::new());
         }
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let tip = match pull_request {
+            Some((branch, None)) => self.last_seen_tip(&repo, branch).await?,
+            _ => None,
+        };
+        let pull_request = pull_request.map(|(branch, at)| (branch, at.or(tip.as_ref())));
         let ours = self.store.environments(codebase.id, false).await?;
         let mut strangers = Vec::new();
         for found in self.provider.list(codebase).await? {
@@ -106,6 +112,15 @@ impl Isolation {
             strangers.push(Stranger { found, from, flaw });
         }
         Ok(strangers)
+    }
+
+    /// Where a branch of the remote was last seen.
+    async fn last_seen_tip(&self, repo: &Repository, branch: &BranchName) -> Result<Option<CommitSha>, IsolationError> {
+        let remotes = repo.remotes().await?;
+        match choose_remote(self.settings.remote(), &remotes).unwrap_or_default() {
+            Some(remote) => Ok(repo.commit_of(&format!("refs/remotes/{remote}/{branch}")).await?),
+            None => Ok(None),
+        }
     }
 
     /// Which tool made a worktree, where it left word of it.

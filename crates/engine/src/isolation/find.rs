@@ -8,8 +8,14 @@ use super::IsolationError;
 pub fn find<'a>(name: &str, environments: &'a [Environment]) -> Result<&'a Environment, IsolationError> {
     let by_branch = |e: &&Environment| e.branch.as_str() == name;
     let by_work = |e: &&Environment| format!("{}-{}", e.work.kind(), e.work.id()) == name;
-    let by_id = |e: &&Environment| name.len() >= 4 && e.id.to_string().starts_with(name);
-    let ways: [&dyn Fn(&&Environment) -> bool; 3] = [&by_branch, &by_work, &by_id];
+    // A work that shares the environment of another.
+    let number = |prefix: &str| name.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
+    let (issue, pr) = (number("issue-"), number("pr-").or(number("review-")));
+    let by_link = |e: &&Environment| {
+        issue.is_some_and(|n| e.related_issues.contains(&n)) || pr.is_some_and(|n| e.related_prs.contains(&n))
+    };
+    let by_id = |e: &&Environment| !name.is_empty() && e.id.to_string().starts_with(name);
+    let ways: [&dyn Fn(&&Environment) -> bool; 4] = [&by_branch, &by_work, &by_link, &by_id];
     for way in ways {
         let found: Vec<&Environment> = environments.iter().filter(way).collect();
         match found[..] {

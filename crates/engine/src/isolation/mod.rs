@@ -55,6 +55,8 @@ pub enum IsolationError {
     Submodules(String),
     #[error("{} is outside of {}, where worktrees may be", path.display(), root.display())]
     OutsideRoot { path: PathBuf, root: PathBuf },
+    #[error("{} is inside the repository's own git directory", path.display())]
+    InsideGit { path: PathBuf },
     #[error("{} has {free} free and {wanted} are kept free", path.display())]
     LittleSpace { path: PathBuf, free: String, wanted: String },
     #[error("{work} has an environment on `{branch}` already, so it cannot start from another commit")]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use grove_git::links;
 use grove_model::{BranchName, Codebase, Environment, FolderName, human_size};
 
 use super::IsolationError;
@@ -26,8 +27,16 @@ pub fn path_for(branch: &BranchName, codebase: &Codebase, settings: &Settings, o
     let taken = |folder: &FolderName| {
         let path = parent.join(folder.as_str());
         others.iter().any(|other| other.path == path && other.branch != *branch)
+            || stranger_on_another_branch(&path, branch, codebase)
     };
     parent.join(FolderName::distinct(branch, taken).as_str())
+}
+
+/// Whether somebody's own worktree of this codebase stands there, on another branch.
+fn stranger_on_another_branch(path: &Path, branch: &BranchName, codebase: &Codebase) -> bool {
+    let Ok(Some(entry)) = links::entry_of(path, &codebase.git_common_dir) else { return false };
+    let head = std::fs::read_to_string(entry.join("HEAD")).unwrap_or_default();
+    head.trim_end() != format!("ref: {}", branch.full_ref())
 }
 
 /// Whether `path` is at or below `root`, links resolved as far as the path exists.
@@ -51,7 +60,11 @@ pub fn is_beneath(path: &Path, root: &Path) -> bool {
 }
 
 /// Refuses, before git starts, what settings and disk do not allow.
-pub(super) fn check(path: &Path, settings: &Settings) -> Result<(), IsolationError> {
+pub(super) fn check(path: &Path, codebase: &Codebase, settings: &Settings) -> Result<(), IsolationError> {
+    // Git tidies its own directory up.
+    if is_beneath(path, &codebase.git_common_dir) {
+        return Err(IsolationError::InsideGit { path: path.to_owned() });
+    }
     if let Some(root) = settings.allowed_root()
         && !is_beneath(path, &root)
     {

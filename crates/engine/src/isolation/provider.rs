@@ -85,6 +85,9 @@ pub trait IsolationProvider: Send + Sync {
     /// was one.
     fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError>;
 
+    /// Lets go of what is left of an environment whose folder is gone, so that its branch is free.
+    async fn forget(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError>;
+
     /// Destroys an environment that holds nothing but what it was made with; refuses any other.
     async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError>;
 

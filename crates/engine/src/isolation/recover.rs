@@ -1,5 +1,6 @@
 //! Cleaning up after a creation that was cut short.
 
+use grove_git::Git;
 use grove_git::processes::end_calls_of;
 use grove_model::{Codebase, Environment, Moment, Status};
 
@@ -26,6 +27,10 @@ impl Isolation {
         }
         let written = mirror::write(codebase, environment).map(|()| true);
         written.map_err(|source| IsolationError::Io { what: format!("{} cannot be written", mirror::FOLDER), source })
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -58,6 +63,8 @@ impl Isolation {
             Some(path) => format!("its creation was interrupted; {} holds files and was left", path.display()),
         };
         self.store.abandon(environment.id, environment.nonce, &why).await?;
+        // A worktree that was kept loses its lock only now, when nobody will withdraw it again.
+        self.provider.settle(codebase, environment)?;
         self.store.record(environment.id, "withdrawn", Some(&why)).await?;
         tracing::info!(environment = %environment.id, branch = %environment.branch, "{why}");
         Ok(true)

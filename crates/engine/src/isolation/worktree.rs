@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use grove_git::base::{Base, BaseWish, choose_remote};
+use grove_git::base::{Base, BaseWish, choose_remote, remote_of_base};
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
 use grove_git::worktree::{self, AddError, BranchIntent, Created, Prepared, Source, Wanted, Withdrawn};
-use grove_git::{Git, Repository, include, submodules};
+use grove_git::{Git, Repository, include, links, quarantine, submodules};
 use grove_model::{Codebase, Environment, PrHead, Work};
 
 use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, Unfinished};
@@ -55,6 +55,7 @@ impl IsolationProvider for WorktreeProvider {
             branch: request.branch,
             source: source_of(request.work),
             remote: remote.as_deref(),
+            base_remote: remote_of_base(request.from, remote.as_deref(), &remotes),
             base: BaseWish {
                 explicit: request.from,
                 setting: request.settings.base_branch(),
@@ -93,6 +94,15 @@ impl IsolationProvider for WorktreeProvider {
             Withdrawn::Whole => None,
             Withdrawn::Kept(path) => Some(path),
         })
+    }
+
+    async fn forget(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError> {
+        let forgotten = quarantine::forget(&codebase.git_common_dir, &environment.path)
+            .map_err(|source| IsolationError::Io { what: "git's entry cannot be put aside".to_owned(), source })?;
+        if let Some(aside) = forgotten {
+            quarantine::pin(&self.repository(codebase), &aside).await?;
+        }
+        Ok(())
     }
 
     fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
@@ -144,8 +154,9 @@ impl IsolationProvider for WorktreeProvider {
     async fn adopt(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError> {
         let Some(found) = self.get(codebase, path).await? else { return Ok(None) };
         // What git lists may be gone, or another repository may stand there now.
-        let there = Repository::discover(&self.git, path).await;
-        Ok(there.is_ok_and(|there| there.common_dir == codebase.git_common_dir).then_some(found))
+        let there = links::entry_of(path, &codebase.git_common_dir)
+            .map_err(|source| IsolationError::Io { what: format!("{} cannot be looked at", path.display()), source })?;
+        Ok(there.map(|_| found))
     }
 
     async fn health_check(&self, codebase: &Codebase, environment: &Environment) -> Result<Health, IsolationError> {

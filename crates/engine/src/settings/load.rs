@@ -65,7 +65,7 @@ impl Settings {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 return Err(SettingsError {
-                    origin: Origin::File { path: file, line: 0 },
+                    origin: Origin::File { path: file, line: 1 },
                     what: format!("the settings cannot be read: {error}"),
                     hint: "Make the file readable, or take it away.".to_owned(),
                 });

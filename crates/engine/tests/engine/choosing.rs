@@ -62,7 +62,6 @@ both_engines! {
         let first = world.isolation.create(&world.codebase, &issue("github", "acme/app#42")).await.unwrap().environment;
         world.isolation.create(&world.codebase, &issue("slack", "C1:2")).await.unwrap();
         fs::remove_dir_all(&first.path).unwrap();
-        test.git(&["worktree", "prune"]);
         let again = world.isolation.create(&world.codebase, &issue("github", "acme/app#42")).await.unwrap();
         assert!(again.stale_reference && matches!(again.how, How::Created(_)));
         assert_ne!(again.environment.id, first.id);

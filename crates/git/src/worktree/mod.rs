@@ -111,19 +111,6 @@ pub trait Journal: Send + Sync {
     async fn step(&self, step: Step) -> Result<(), AddError>;
 }
 
-/// What happened to the branch, and so what an undo has to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BranchChange {
-    /// It was there and stays as it is.
-    Kept,
-    Made,
-    /// It was at `from`, which is reachable from where it is now or pinned at `pin`.
-    Moved {
-        from: CommitSha,
-        pin: Option<String>,
-    },
-}
-
 /// A worktree that was just made, with what is needed to take it back.
 #[derive(Debug)]
 pub struct Created {
@@ -131,14 +118,13 @@ pub struct Created {
     pub admin_dir: PathBuf,
     pub branch: BranchName,
     pub head: CommitSha,
-    pub change: BranchChange,
     /// What git says of it; there once it was verified.
     pub status: Option<Status>,
     pub warnings: Vec<String>,
+    intent: BranchIntent,
+    nonce: Nonce,
     /// Directories above the worktree that did not exist before, outermost first.
     made_parents: Vec<PathBuf>,
-    /// Everything else that this creation made and has not moved on.
-    leftovers: Vec<PathBuf>,
 }
 
 /// Makes the worktree that `prepared` describes at `path`, locked with `nonce` until
@@ -152,20 +138,16 @@ pub async fn add(
 ) -> Result<Created, AddError> {
     let free = target::check(repo, path)?;
     journal.step(Step::Branch(prepared.intent())).await?;
-    let change = match source::make_branch(repo, &prepared, nonce).await {
-        Ok(change) => change,
-        Err(error) => return Err(disk_full(repo, path, &prepared.at, &error).await.unwrap_or(error)),
-    };
     let mut created = Created {
         path: path.to_owned(),
         admin_dir: PathBuf::new(),
         branch: prepared.branch.clone(),
         head: prepared.at.clone(),
-        change,
         status: None,
         warnings: prepared.warnings.clone(),
+        intent: prepared.intent(),
+        nonce,
         made_parents: Vec::new(),
-        leftovers: Vec::new(),
     };
     if let Err(error) = fill(repo, &mut created, free, &prepared, nonce, journal).await {
         // The first error is the one to report; what cannot be undone is said beside it.
@@ -221,6 +203,7 @@ async fn fill(
     nonce: Nonce,
     journal: &dyn Journal,
 ) -> Result<(), AddError> {
+    source::make_branch(repo, prepared, nonce).await?;
     journal.step(Step::Branched).await?;
     if let Some(moved) = free.clear()? {
         created
@@ -245,35 +228,16 @@ impl Created {
     /// Only for a worktree that nobody was told of yet: its files are deleted.
     pub async fn undo(&mut self, repo: &Repository) -> Vec<String> {
         let mut left = Vec::new();
-        let mut note = |what: &str, result: io::Result<()>| match result {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => left.push(format!("{what}: {error}")),
-            _ => {}
-        };
-        for path in self.leftovers.drain(..).rev() {
-            note(&path.display().to_string(), std::fs::remove_dir_all(&path));
+        if let Err(error) = withdraw::remove_own(repo, &self.path, self.nonce) {
+            left.push(error.to_string());
         }
         // Those above may have got other tenants meanwhile and then stay.
         for dir in self.made_parents.drain(..).rev() {
             let _ = std::fs::remove_dir(dir);
         }
-        // As git does when the last worktree goes.
-        let _ = std::fs::remove_dir(repo.common_dir.join("worktrees"));
-        let name = self.branch.full_ref();
-        let undone = match &self.change {
-            BranchChange::Kept => Ok(()),
-            BranchChange::Made => repo.delete_ref(&name, &self.head).await,
-            BranchChange::Moved { from, pin } => {
-                let moved = repo.move_ref(&name, Some(&self.head), from, "grove: creation undone").await;
-                match (moved, pin) {
-                    (Ok(()), Some(pin)) => repo.delete_ref(pin, from).await,
-                    (moved, _) => moved,
-                }
-            }
-        };
-        if let Err(error) = undone {
+        if let Err(error) = withdraw::put_branch_back(repo, &self.branch, &self.intent, self.nonce).await {
             left.push(format!("the branch `{}`: {error}", self.branch));
         }
-        self.change = BranchChange::Kept;
         left
     }
 

@@ -6,7 +6,7 @@
 
 use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
-use super::{AddError, BranchChange, BranchIntent};
+use super::{AddError, BranchIntent};
 use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, tracking_ref};
 use crate::{GitError, Repository};
 
@@ -26,6 +26,8 @@ pub struct Wanted<'a> {
     pub branch: &'a BranchName,
     pub source: Source,
     pub remote: Option<&'a str>,
+    /// Where the base comes from: usually the same.
+    pub base_remote: Option<&'a str>,
     pub base: BaseWish<'a>,
     pub fetch: FetchPolicy,
 }
@@ -77,7 +79,12 @@ impl Prepared {
 
 async fn own_branch(repo: &Repository, wanted: &Wanted<'_>, here: Option<CommitSha>) -> Result<Prepared, AddError> {
     let branch = wanted.branch;
-    let (base, asked) = repo.base(&wanted.base, wanted.remote, wanted.fetch, Some(branch)).await?;
+    let same = wanted.base_remote == wanted.remote;
+    let (base, mut asked) = repo.base(&wanted.base, wanted.base_remote, wanted.fetch, same.then_some(branch)).await?;
+    let warnings = base_warning(&base, &asked).into_iter().collect();
+    if let (false, Some(remote)) = (same, wanted.remote) {
+        asked = repo.ask(remote, None, Some(branch), wanted.fetch).await?;
+    }
     let there = match wanted.remote.map(|remote| tracking_ref(remote, branch)) {
         Some(name) => repo.refs(std::slice::from_ref(&name)).await?.get(&name).map(|line| line.at.clone()),
         None => None,
@@ -87,7 +94,6 @@ async fn own_branch(repo: &Repository, wanted: &Wanted<'_>, here: Option<CommitS
     if wanted.base.explicit.is_some() && (here.is_some() || there.is_some()) {
         return Err(AddError::BranchExists(branch.clone()));
     }
-    let warnings = base_warning(&base, &asked).into_iter().collect();
     let at = here.clone().or(there).unwrap_or_else(|| base.sha.clone());
     Ok(Prepared { branch: branch.clone(), at, was: here, pin_first: false, upstream: None, base: Some(base), warnings })
 }
@@ -181,7 +187,7 @@ async fn pull_request_head(
 
 /// A pull request's commits are its own; its base only tells later whether it was merged.
 async fn known_base(repo: &Repository, wanted: &Wanted<'_>) -> Option<Base> {
-    match repo.base(&wanted.base, wanted.remote, wanted.fetch, None).await {
+    match repo.base(&wanted.base, wanted.base_remote, wanted.fetch, None).await {
         Ok((base, _)) => Some(base),
         Err(error) => {
             tracing::info!(branch = %wanted.branch, "no base recorded: {error}");
@@ -204,37 +210,20 @@ pub(super) fn pin_name(branch: &BranchName, nonce: Nonce) -> String {
     format!("refs/grove/trash/{nonce}/{branch}")
 }
 
-/// Makes the branch, or moves it, or leaves it, exactly as prepared.
-pub(super) async fn make_branch(
-    repo: &Repository,
-    prepared: &Prepared,
-    nonce: Nonce,
-) -> Result<BranchChange, AddError> {
+/// Makes the branch, or moves it, or leaves it, exactly as prepared. What a failure leaves is for
+/// `put_branch_back`.
+pub(super) async fn make_branch(repo: &Repository, prepared: &Prepared, nonce: Nonce) -> Result<(), AddError> {
     let name = prepared.branch.full_ref();
     let failed = |error: GitError| AddError::Branch { branch: prepared.branch.clone(), line: error.line() };
-    let why = reason(nonce);
-    match &prepared.was {
-        Some(was) if *was == prepared.at => Ok(BranchChange::Kept),
-        None => {
-            repo.move_ref(&name, None, &prepared.at, &why).await.map_err(failed)?;
-            Ok(BranchChange::Made)
-        }
-        Some(was) => {
-            let mut pin = None;
-            if prepared.pin_first {
-                let pinned = pin_name(&prepared.branch, nonce);
-                repo.move_ref(&pinned, None, was, &why).await.map_err(failed)?;
-                pin = Some(pinned);
-            }
-            if let Err(error) = repo.move_ref(&name, Some(was), &prepared.at, &why).await {
-                if let Some(pin) = &pin {
-                    repo.delete_ref(pin, was).await.map_err(failed)?;
-                }
-                return Err(failed(error));
-            }
-            Ok(BranchChange::Moved { from: was.clone(), pin })
-        }
+    let was = prepared.was.as_ref();
+    if was == Some(&prepared.at) {
+        return Ok(());
     }
+    if let (Some(was), true) = (was, prepared.pin_first) {
+        let pinned = pin_name(&prepared.branch, nonce);
+        repo.move_ref(&pinned, None, was, &reason(nonce)).await.map_err(failed)?;
+    }
+    repo.move_ref(&name, was, &prepared.at, &reason(nonce)).await.map_err(failed)
 }
 
 /// The one thing that creation writes into the repository's config.

@@ -62,9 +62,7 @@ fn needs_plain_git(repo: &Repository) -> bool {
 async fn staged(repo: &Repository, created: &mut Created, nonce: Nonce, journal: &dyn Journal) -> Result<(), AddError> {
     let (entry, files) = (staged_entry(repo, nonce), staged_files(&created.path, nonce));
     let io = |what: &'static str| move |error| AddError::io(format!("git's entry cannot be made ({what})"))(error);
-    created.leftovers.push(entry.clone());
     grove_dir(&repo.common_dir).and_then(|_| fs::create_dir(&entry)).map_err(io("staging"))?;
-    created.leftovers.push(files.clone());
     fs::create_dir(&files).map_err(AddError::io(format!("{} cannot be made", files.display())))?;
     let write = |name: &str, text: &str| write_synced(&entry.join(name), text);
     write("HEAD", &format!("ref: {}\n", created.branch.full_ref())).map_err(io("HEAD"))?;
@@ -83,10 +81,9 @@ async fn staged(repo: &Repository, created: &mut Created, nonce: Nonce, journal:
     journal.step(Step::CheckedOut).await?;
 
     created.admin_dir = publish_entry(repo, created, &entry, &files).map_err(|error| io("publish")(error))?;
-    created.leftovers.push(created.admin_dir.clone());
     journal.step(Step::EntryPublished).await?;
     match renameat_with(CWD, &files, CWD, &created.path, RenameFlags::NOREPLACE) {
-        Ok(()) => created.leftovers.push(created.path.clone()),
+        Ok(()) => {}
         Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => {
             return Err(TargetError::Files(created.path.clone()).into());
         }
@@ -127,16 +124,12 @@ fn publish_entry(repo: &Repository, created: &Created, entry: &Path, files: &Pat
 async fn plain(repo: &Repository, created: &mut Created, nonce: Nonce) -> Result<(), AddError> {
     let lock = repository_lock(&repo.common_dir, "worktree-add.lock").await;
     let _lock = lock.map_err(AddError::io("the repository's directory cannot be written"))?;
-    created.leftovers.push(created.path.clone());
     let add = repo.command("worktree").args(["add", "--quiet", "--lock", "--reason", &nonce.to_string(), "--"]);
     let added = add.arg(&created.path).arg(created.branch.as_str()).long().run().await;
-    // Also after a failure, for the undo: git's entry is the one with our lock.
-    if let Some(admin) = super::withdraw::entry_locked_with(repo, nonce) {
-        created.leftovers.push(admin.clone());
-        created.admin_dir = admin;
-    }
     added.map_err(checkout_failed)?;
     let io = |error| AddError::io("git's entry cannot be read")(error);
+    let entry = super::withdraw::entry_locked_with(repo, nonce).map_err(io)?;
+    created.admin_dir = entry.ok_or_else(|| io(io::ErrorKind::NotFound.into()))?;
     for name in ["HEAD", "commondir", "gitdir", "index"] {
         File::open(created.admin_dir.join(name)).and_then(|file| file.sync_all()).map_err(io)?;
     }

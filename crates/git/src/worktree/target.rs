@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Repository;
+use crate::{Repository, links};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
@@ -79,8 +79,7 @@ pub(super) fn check(repo: &Repository, path: &Path) -> Result<Free, TargetError>
     match dot_git.symlink_metadata() {
         Ok(meta) if meta.is_dir() => Err(TargetError::Clone(here())),
         Ok(_) => {
-            let text = fs::read_to_string(&dot_git).map_err(|error| unknown(&error))?;
-            let Some(git_dir) = text.trim_end().strip_prefix("gitdir: ").map(|dir| path.join(dir)) else {
+            let Some(git_dir) = links::git_dir_of(path).map_err(|error| unknown(&error))? else {
                 return Err(TargetError::Files(here()));
             };
             let ours = git_dir.parent() == Some(&repo.common_dir.join("worktrees"));

@@ -1,8 +1,9 @@
-//! Taking back a creation that was cut short, after a crash, by its nonce alone.
+//! Taking back a creation: right after it failed, or after a crash, by its nonce alone.
 //!
 //! Nothing is believed but what carries the nonce: the two staging names, an entry locked with it,
-//! the branch's reflog. A worktree that was published already is only taken away while it holds
-//! nothing but what the creation put there; otherwise it stays, unlocked, for `orphans` to list.
+//! the branch's reflog. After a crash, a worktree that was published already is only taken away
+//! while it holds nothing but what the creation put there; otherwise it stays, for `orphans` to
+//! list. What cannot be looked at is an error, and then nothing is taken away.
 
 use std::fs;
 use std::io;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use grove_model::{BranchName, Nonce};
 
 use super::{AddError, BranchIntent, source, stage};
+use crate::links;
 use crate::parse;
 use crate::{GitError, Place, Repository};
 
@@ -19,11 +21,11 @@ use crate::{GitError, Place, Repository};
 pub enum Withdrawn {
     /// No trace is left.
     Whole,
-    /// Somebody has put something into the new worktree: it stays.
+    /// Somebody has put something into the new worktree: it stays, still locked.
     Kept(PathBuf),
 }
 
-/// `intent` is what the creation was about to do to the branch, if it came so far.
+/// After a crash. `intent` is what the creation was about to do to the branch, if it came so far.
 pub async fn withdraw(
     repo: &Repository,
     path: &Path,
@@ -31,26 +33,19 @@ pub async fn withdraw(
     intent: Option<&BranchIntent>,
     nonce: Nonce,
 ) -> Result<Withdrawn, AddError> {
-    let gone = |result: io::Result<()>, what: &Path| match result {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(AddError::io(format!("{} cannot be taken back", what.display()))(error))
+    let entry = entry_locked_with(repo, nonce).map_err(not_looked_at(path))?;
+    if let Some(entry) = &entry
+        && published_at(repo, path, entry)?
+    {
+        let untouched = match intent {
+            Some(intent) => holds_nothing(repo, path, entry, branch, intent).await?,
+            None => false,
+        };
+        if !untouched {
+            return Ok(Withdrawn::Kept(path.to_owned()));
         }
-        _ => Ok(()),
-    };
-    if let Some(entry) = entry_locked_with(repo, nonce) {
-        if path.exists() && belongs_to(path, &entry) {
-            if !holds_nothing(repo, path, &entry).await? {
-                gone(stage::unlock(&entry), &entry)?;
-                return Ok(Withdrawn::Kept(path.to_owned()));
-            }
-            gone(fs::remove_dir_all(path), path)?;
-        }
-        gone(fs::remove_dir_all(&entry), &entry)?;
-        let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
     }
-    for staged in [stage::staged_files(path, nonce), stage::staged_entry(repo, nonce)] {
-        gone(fs::remove_dir_all(&staged), &staged)?;
-    }
+    remove_own(repo, path, nonce)?;
     if let Some(intent) = intent {
         put_branch_back(repo, branch, intent, nonce).await?;
     }
@@ -65,31 +60,83 @@ pub async fn withdraw(
 
 /// Takes the lock of a finished creation away, if a crash left it there.
 pub fn settle(repo: &Repository, nonce: Nonce) -> io::Result<bool> {
-    entry_locked_with(repo, nonce).map_or(Ok(false), |entry| stage::unlock(&entry).map(|()| true))
+    entry_locked_with(repo, nonce)?.map_or(Ok(false), |entry| stage::unlock(&entry).map(|()| true))
+}
+
+/// Removes folder, entry and staging places that carry the nonce, and nothing else.
+pub(super) fn remove_own(repo: &Repository, path: &Path, nonce: Nonce) -> Result<(), AddError> {
+    let gone = |result: io::Result<()>, what: &Path| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(AddError::io(format!("{} cannot be taken back", what.display()))(error))
+        }
+        _ => Ok(()),
+    };
+    if let Some(entry) = entry_locked_with(repo, nonce).map_err(not_looked_at(path))? {
+        if published_at(repo, path, &entry)? {
+            gone(fs::remove_dir_all(path), path)?;
+        }
+        gone(fs::remove_dir_all(&entry), &entry)?;
+        // As git does when the last worktree goes.
+        let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
+    }
+    for staged in [stage::staged_files(path, nonce), stage::staged_entry(repo, nonce)] {
+        gone(fs::remove_dir_all(&staged), &staged)?;
+    }
+    Ok(())
 }
 
 /// Git's entry that carries this nonce as the reason of its lock.
-pub(super) fn entry_locked_with(repo: &Repository, nonce: Nonce) -> Option<PathBuf> {
+pub(super) fn entry_locked_with(repo: &Repository, nonce: Nonce) -> io::Result<Option<PathBuf>> {
     let wanted = nonce.to_string();
-    let entries = fs::read_dir(repo.common_dir.join("worktrees")).ok()?;
-    let ours =
-        |entry: &PathBuf| fs::read_to_string(entry.join("locked")).is_ok_and(|reason| reason.trim_end() == wanted);
-    entries.flatten().map(|entry| entry.path()).find(ours)
+    for entry in links::entries(&repo.common_dir)? {
+        match fs::read_to_string(entry.join("locked")) {
+            Ok(reason) if reason.trim_end() == wanted => return Ok(Some(entry)),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
-fn belongs_to(path: &Path, entry: &Path) -> bool {
-    let text = fs::read_to_string(path.join(".git")).unwrap_or_default();
-    text.trim_end().strip_prefix("gitdir: ").is_some_and(|dir| path.join(dir) == entry)
+/// Whether what stands at `path` is the worktree of this entry.
+fn published_at(repo: &Repository, path: &Path, entry: &Path) -> Result<bool, AddError> {
+    let belongs = links::entry_of(path, &repo.common_dir).map_err(not_looked_at(path))?;
+    let entry = entry.canonicalize().map_err(not_looked_at(path))?;
+    Ok(belongs == Some(entry))
 }
 
-/// Whether the worktree is still as it was made: nothing changed, nothing untracked, and what git
-/// ignores is a copy of the canonical checkout's.
-async fn holds_nothing(repo: &Repository, path: &Path, entry: &Path) -> Result<bool, GitError> {
+fn not_looked_at(path: &Path) -> impl Fn(io::Error) -> AddError {
+    let what = format!("the worktree for {} cannot be looked at", path.display());
+    move |error| AddError::io(what.clone())(error)
+}
+
+/// Whether the worktree is still as it was made: on its branch at its commit, nothing changed, also
+/// not hidden, nothing untracked, nothing in progress, and what git ignores is a copy of the
+/// canonical checkout's.
+async fn holds_nothing(
+    repo: &Repository,
+    path: &Path,
+    entry: &Path,
+    branch: &BranchName,
+    intent: &BranchIntent,
+) -> Result<bool, GitError> {
+    let in_progress = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
+    if in_progress.iter().any(|name| entry.join(name).symlink_metadata().is_ok()) {
+        return Ok(false);
+    }
     let place = Place::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
     let status = repo.git().command(place, "status");
     let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=none"];
     let status = parse::status(&status.args(flags).long().run().await?.stdout)?;
-    if !status.is_clean() {
+    let at_home = status.branch.as_deref() == Some(branch.as_str()) && status.head.as_ref() == Some(&intent.to);
+    if !status.is_clean() || !at_home {
+        return Ok(false);
+    }
+    // `S` and lower case: git was told not to look at these files.
+    let listed = repo.git().command(place, "ls-files").args(["-v", "-z"]).long().run().await?.stdout;
+    let mut files = listed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+    if files.any(|line| line[0] == b'S' || line[0].is_ascii_lowercase()) {
         return Ok(false);
     }
     let ignored = repo.git().command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
@@ -101,8 +148,9 @@ async fn holds_nothing(repo: &Repository, path: &Path, entry: &Path) -> Result<b
     Ok(ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).all(copied))
 }
 
-/// Undoes what the reflog proves this creation did to the branch, if nobody moved it since.
-async fn put_branch_back(
+/// Undoes what the reflog proves this creation did to the branch, if nobody moved it since and
+/// nobody has it checked out.
+pub(super) async fn put_branch_back(
     repo: &Repository,
     branch: &BranchName,
     intent: &BranchIntent,
@@ -112,7 +160,8 @@ async fn put_branch_back(
     let pin = source::pin_name(branch, nonce);
     let refs = repo.refs(&[name.clone(), pin.clone()]).await?;
     let mut now = refs.get(&name).map(|line| line.at.clone());
-    if now.as_ref() == Some(&intent.to) && last_reason(repo, &name).await? == Some(source::reason(nonce)) {
+    let ours = now.as_ref() == Some(&intent.to) && last_reason(repo, &name).await? == Some(source::reason(nonce));
+    if ours && !repo.worktrees().await?.iter().any(|entry| entry.branch() == Some(branch.as_str())) {
         match &intent.from {
             Some(from) => repo.move_ref(&name, Some(&intent.to), from, "grove: creation undone").await?,
             None => repo.delete_ref(&name, &intent.to).await?,

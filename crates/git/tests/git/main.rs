@@ -109,5 +109,5 @@ fn branch(name: &str) -> BranchName {
 /// An issue, task or thread, from the repository's default, with nothing said.
 fn own<'a>(branch: &'a BranchName, remote: Option<&'a str>) -> Wanted<'a> {
     let base = BaseWish::default();
-    Wanted { branch, source: Source::OwnBranch, remote, base, fetch: FetchPolicy::Always }
+    Wanted { branch, source: Source::OwnBranch, remote, base_remote: remote, base, fetch: FetchPolicy::Always }
 }

@@ -81,7 +81,6 @@ both_engines! {
         let grove = on(store, TestRepo::new());
         let first = created(&grove, &["task-x"]);
         fs::remove_dir_all(path(&first)).unwrap();
-        grove.repo.git(&["worktree", "prune"]);
         let second = created(&grove, &["task-x"]);
         assert_ne!(first["id"], second["id"]);
         let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();

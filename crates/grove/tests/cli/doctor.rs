@@ -65,6 +65,13 @@ both_engines! {
         ] {
             let broken = path(&created(&grove, &[name]));
             fs::write(broken.join("notes"), "mine").unwrap();
+            // A commit that no branch holds, and a file that is only staged.
+            grove.repo.git_in(&broken, &["checkout", "-q", "--detach"]);
+            grove.repo.git_in(&broken, &["commit", "-q", "--allow-empty", "-m", name]);
+            let commit = grove.repo.git_in(&broken, &["rev-parse", "HEAD"]);
+            fs::write(broken.join("staged"), format!("only staged in {name}")).unwrap();
+            grove.repo.git_in(&broken, &["add", "staged"]);
+            let blob = grove.repo.git_in(&broken, &["rev-parse", ":staged"]);
             let admin = grove.repo.git_in(&broken, &["rev-parse", "--absolute-git-dir"]);
             breaks(&admin, broken.to_str().unwrap());
             // Work for others goes on, and puts the entry aside on its way.
@@ -73,8 +80,14 @@ both_engines! {
             assert_eq!(grove.repo.git_in(&sibling, &["status", "--porcelain"]), "");
             grove.repo.git(&["worktree", "list"]);
             grove.repo.git(&["branch", "--list"]);
-            let aside = grove.repo.path().join(".git/grove/quarantine").join(name);
-            assert!(aside.join("index").exists(), "{name}: nothing is deleted");
+            // What breaks git for everybody is put aside; what breaks nobody stays where git can
+            // repair it. Nothing is deleted, and gc takes nothing.
+            let aside = if name == "dotgit" { ".git/worktrees" } else { ".git/grove/quarantine" };
+            assert!(grove.repo.path().join(aside).join(name).join("index").exists(), "{name}");
+            grove.repo.git(&["gc", "--quiet", "--prune=now"]);
+            for object in [&commit, &blob] {
+                grove.repo.git(&["cat-file", "-e", object]);
+            }
             assert_eq!(fs::read_to_string(broken.join("notes")).unwrap(), "mine");
             let shown = grove.grove(["worktree", "show", name, "--json"]).ok().json();
             assert_eq!(shown["state"], "broken", "{name}");

@@ -33,8 +33,7 @@ both_engines! {
             ("dirty", "dirty", true, 0, Some(0)),
             ("untracked", "dirty", true, 2, Some(0)),
             ("missing", "missing", false, 0, None),
-            // Pinned: what an agent wrote into the tree sends git nowhere else.
-            ("rewritten", "fresh", false, 0, Some(0)),
+            ("rewritten", "broken", false, 0, None),
             ("broken", "broken", false, 0, None),
         ]);
         assert!(list[6]["error"].as_str().is_some());
@@ -74,6 +73,9 @@ fn exec_runs_there_and_is_the_command() {
     assert_eq!((ran.code, ran.stdout), (7, format!("{}\nx\n", made.display())));
     let (code, _) = grove.grove(["worktree", "exec", "x", "--json", "--", "/nonexistent/program"]).fails(1).error();
     assert_eq!(code, "exec_failed");
+    fs::remove_file(made.join(".git")).unwrap();
+    let ran = grove.grove(["worktree", "exec", "x", "--", "touch", "here"]).fails(1);
+    assert!(ran.stderr.contains("not a worktree") && !made.join("here").exists(), "{}", ran.stderr);
     fs::remove_dir_all(&made).unwrap();
     let ran = grove.grove(["worktree", "exec", "x", "--", "touch", "here"]).fails(1);
     assert!(ran.stderr.contains("nothing was run"), "{}", ran.stderr);

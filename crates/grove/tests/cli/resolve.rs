@@ -79,7 +79,6 @@ both_engines! {
         let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
         assert_eq!(all[0]["status"], "destroyed");
         // A reopened issue gets a new one for the same number.
-        grove.repo.git(&["worktree", "prune"]);
         let again = created(&grove, &["--kind", "issue", "--id", "41"]);
         assert_ne!(again["id"], first["id"]);
         assert_eq!(again["branch"], "issue-41");

@@ -64,6 +64,11 @@ pub async fn run(context: &Context, args: Args) -> Done {
     if let How::Created(new) = &outcome.how {
         new.notes.iter().for_each(|note| output::warning(note));
     }
+    if let (Some(sha), Some(head)) = (&args.sha, &view.head_sha)
+        && head != sha.as_str()
+    {
+        output::warning(&format!("the worktree that was there already is at {}, not at {}", &head[..7], sha.short()));
+    }
     if context.json {
         output::json(&view);
     } else {
@@ -110,9 +115,9 @@ fn wish(args: &Args) -> Result<Wish, Problem> {
 
 fn say(outcome: &Outcome, view: &View, sha: Option<&CommitSha>) {
     let branch = output::strong(&format!("`{}`", view.branch));
-    output::line(&match (&outcome.how, sha) {
-        (How::Created(_), Some(sha)) => format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()),
-        (How::Created(_), None) => format!("Working in isolated branch {branch}"),
+    output::line(&match (&outcome.how, sha.filter(|sha| view.head_sha.as_deref() == Some(sha.as_str()))) {
+        (_, Some(sha)) => format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()),
+        (How::Created(_), _) => format!("Working in isolated branch {branch}"),
         (How::Shared(Relation::LinkedPr(number)), _) => format!("Reusing worktree from pr #{number}"),
         (How::Shared(Relation::LinkedIssue(number)), _) => format!("Reusing worktree from issue #{number}"),
         (How::Adopted(_), _) => format!("Working in branch {branch}, in a worktree that was there already"),

@@ -26,6 +26,15 @@ pub async fn run(context: &Context, args: Args) -> Done {
         let message = format!("`{}` is {}, so nothing was run there.", environment.branch, environment.status);
         return Err(Problem::new("not_active", message, "Wait until it is active."));
     }
+    let entry = grove_git::links::entry_of(&environment.path, &codebase.git_common_dir);
+    if environment.path.is_dir() && !matches!(entry, Ok(Some(_))) {
+        let message = format!(
+            "{} is not a worktree of `{}` any more, so nothing was run.",
+            environment.path.display(),
+            codebase.name
+        );
+        return Err(Problem::new("environment_broken", message, "`grove doctor` says more."));
+    }
     if !environment.path.is_dir() {
         let message = format!("{} is not there, so nothing was run.", environment.path.display());
         return Err(Problem::new("missing", message, "Make it again with `grove worktree create`."));

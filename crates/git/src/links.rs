@@ -1,0 +1,62 @@
+//! The two links between a worktree and git's entry for it, read in one place.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The directory that a worktree's own `.git` file names, resolved. `None`: there is no such file,
+/// or it is not one of a worktree. Never looks further up: a plain folder inside a repository is no
+/// worktree of it.
+pub fn git_dir_of(worktree: &Path) -> io::Result<Option<PathBuf>> {
+    let file = worktree.join(".git");
+    match file.symlink_metadata() {
+        Ok(meta) if meta.is_file() => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let bytes = fs::read(&file)?;
+    let Some(text) = bytes.strip_prefix(b"gitdir: ") else { return Ok(None) };
+    let named = worktree.join(PathBuf::from(OsString::from_vec(text.trim_ascii_end().to_vec())));
+    Ok(Some(resolve(&named)?))
+}
+
+/// The entry of this repository that a worktree belongs to, if that entry is there.
+pub fn entry_of(worktree: &Path, common_dir: &Path) -> io::Result<Option<PathBuf>> {
+    let Some(git_dir) = git_dir_of(worktree)? else { return Ok(None) };
+    let entries = resolve(&common_dir.join("worktrees"))?;
+    Ok((git_dir.parent() == Some(&entries) && git_dir.is_dir()).then_some(git_dir))
+}
+
+/// The worktree that an entry says it belongs to.
+pub fn worktree_of(entry: &Path) -> io::Result<Option<PathBuf>> {
+    let text = match fs::read(entry.join("gitdir")) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let named = PathBuf::from(OsString::from_vec(text.trim_ascii_end().to_vec()));
+    Ok(entry.join(named).parent().filter(|_| !text.trim_ascii().is_empty()).map(Path::to_owned))
+}
+
+/// All entries of a repository.
+pub fn entries(common_dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(common_dir.join("worktrees")) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// With links and `..` resolved as far as the path exists; the last part may be missing.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => Ok(parent.canonicalize().unwrap_or_else(|_| parent.to_owned()).join(name)),
+            _ => Ok(path.to_owned()),
+        },
+        other => other,
+    }
+}
