@@ -68,7 +68,9 @@ impl IsolationProvider for WorktreeProvider {
         let mut created =
             worktree::add(&repo, request.path, prepared, request.nonce, request.journal).await.map_err(failed)?;
         let mut notes = std::mem::take(&mut created.warnings);
-        match furnish(&repo, &created, request).await {
+        let url =
+            remotes.iter().find(|known| Some(known.name.as_str()) == remote.as_deref()).map(|known| known.url.as_str());
+        match furnish(&repo, &created, request, url).await {
             Ok(more) => notes.extend(more),
             Err(error) => {
                 take_back(&repo, &mut created).await;
@@ -183,9 +185,10 @@ async fn furnish(
     repo: &Repository,
     created: &Created,
     request: &IsolationRequest<'_>,
+    url: Option<&str>,
 ) -> Result<Vec<String>, IsolationError> {
     if request.settings.submodules() {
-        let initialised = submodules::initialise(repo.git(), &created.path).await;
+        let initialised = submodules::initialise(repo, &created.path, url).await;
         initialised.map_err(|error| IsolationError::Submodules(error.line()))?;
     }
     let included = include::copy_ignored(repo, &created.path, request.settings.copy()).await?;

@@ -466,21 +466,39 @@ async fn a_bare_repository_gives_worktrees() {
 }
 
 #[tokio::test]
-async fn submodules_are_initialised() {
+async fn submodules_are_initialised_without_a_word_in_the_shared_config() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
         let test = &world.test;
-        test.git_in(&test.dir(), &["clone", "-q", "--bare", "repo", "lib.git"]);
+        // A library with a library of its own, by absolute and by relative address.
+        for name in ["inner", "lib"] {
+            test.git_in(&test.dir(), &["clone", "-q", "--bare", "repo", &format!("{name}.git")]);
+        }
+        let work = test.dir().join("lib-work");
+        test.git_in(&test.dir(), &["clone", "-q", "lib.git", "lib-work"]);
+        test.git_in(&work, &["submodule", "--quiet", "add", test.dir().join("inner.git").to_str().unwrap(), "inner"]);
+        test.git_in(&work, &["commit", "-qm", "inner"]);
+        test.git_in(&work, &["push", "-q", "origin", "main"]);
         test.git(&["submodule", "--quiet", "add", test.dir().join("lib.git").to_str().unwrap(), "lib"]);
-        test.commit("a submodule");
+        test.git(&["submodule", "--quiet", "add", "--name", "odd=name", "../inner.git", "relative"]);
+        test.commit("submodules");
+        test.git(&["push", "-q", "origin", "main"]);
+        // Somebody who has never initialised them.
+        test.git_in(&test.dir(), &["clone", "-q", "origin.git", "fresh"]);
+        let fresh = test.dir().join("fresh");
+        let repo = Repository::discover(&world.git, &fresh).await.unwrap();
+        let before = grove_testkit::Canonical::of(&fresh);
         let name = branch("issue-1");
-        let mut wanted = own(&name, Some("origin"));
-        wanted.base.explicit = Some("main");
-        let made = world.add(wanted).await.unwrap();
-        assert!(!made.path.join("lib/README.md").exists());
-        assert!(grove_git::submodules::initialise(&world.git, &made.path).await.unwrap());
-        assert!(made.path.join("lib/README.md").exists());
-        assert_eq!(test.git_in(&made.path, &["status", "--porcelain"]), "");
-        assert!(test.path().join("lib/README.md").exists());
+        let prepared = Prepared::find(&repo, &own(&name, Some("origin"))).await.unwrap();
+        let path = test.dir().join("wt/issue-1");
+        worktree::add(&repo, &path, prepared, Nonce::new(), &Silent).await.unwrap();
+        assert!(!path.join("lib/README.md").exists());
+        let url = test.origin().display().to_string();
+        assert!(grove_git::submodules::initialise(&repo, &path, Some(&url)).await.unwrap());
+        for file in ["lib/README.md", "lib/inner/README.md", "relative/README.md"] {
+            assert!(path.join(file).exists(), "{file}");
+        }
+        assert_eq!(test.git_in(&path, &["status", "--porcelain"]), "");
+        before.assert_untouched();
     })
     .await;
 }

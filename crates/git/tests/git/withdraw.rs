@@ -139,3 +139,78 @@ async fn a_branch_that_somebody_moved_meanwhile_stays() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_branch_that_somebody_checked_out_meanwhile_stays() {
+    with_every_git(TestRepo::with_git, async |world| {
+        let (name, nonce) = (branch("x"), Nonce::new());
+        let steps = cut(world, &own(&name, None), 2, nonce).await.unwrap();
+        world.test.git(&["checkout", "-q", "x"]);
+        let canonical = world.test.canonical();
+        worktree::withdraw(&world.repo, &world.worktree_path("x"), &name, intent(&steps).as_ref(), nonce)
+            .await
+            .unwrap();
+        canonical.assert_untouched();
+        assert_eq!(world.test.git(&["status", "--porcelain", "--branch"]), "## x");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn work_that_status_does_not_show_is_kept_too() {
+    with_every_git(TestRepo::with_git, async |world| {
+        type Write = fn(&TestRepo, &std::path::Path);
+        let writes: [Write; 3] = [
+            |test, path| {
+                test.git_in(path, &["checkout", "-q", "--detach"]);
+                test.git_in(path, &["commit", "-q", "--allow-empty", "-m", "on no branch"]);
+            },
+            |test, path| {
+                test.git_in(path, &["update-index", "--skip-worktree", "README.md"]);
+                fs::write(path.join("README.md"), "hidden").unwrap();
+            },
+            |test, path| {
+                test.git_in(path, &["bisect", "start"]);
+            },
+        ];
+        for (number, write) in writes.into_iter().enumerate() {
+            let (name, nonce) = (branch(&format!("x{number}")), Nonce::new());
+            let prepared = Prepared::find(&world.repo, &own(&name, None)).await.unwrap();
+            let path = world.worktree_path(name.as_str());
+            let journal = CutAt { step: usize::MAX, seen: Mutex::default() };
+            worktree::add(&world.repo, &path, prepared, nonce, &journal).await.unwrap();
+            write(&world.test, &path);
+            let steps = journal.seen.lock().unwrap().clone();
+            let done = worktree::withdraw(&world.repo, &path, &name, intent(&steps).as_ref(), nonce).await.unwrap();
+            assert_eq!(done, Withdrawn::Kept(path.clone()), "{number}");
+            assert!(path.join("README.md").exists());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_somebody_put_at_the_path_before_plain_git_came_is_not_ours_to_undo() {
+    with_every_git(TestRepo::with_git, async |world| {
+        world.test.git(&["sparse-checkout", "set", "src"]);
+        let (name, path) = (branch("x"), world.worktree_path("x"));
+        let prepared = Prepared::find(&world.repo, &own(&name, None)).await.unwrap();
+        /// Puts a file at the path once the branch is made.
+        struct Meanwhile(std::path::PathBuf);
+        #[async_trait::async_trait]
+        impl Journal for Meanwhile {
+            async fn step(&self, step: Step) -> Result<(), AddError> {
+                if step == Step::Branched {
+                    fs::create_dir_all(&self.0).unwrap();
+                    fs::write(self.0.join("notes"), "mine").unwrap();
+                }
+                Ok(())
+            }
+        }
+        let failed = worktree::add(&world.repo, &path, prepared, Nonce::new(), &Meanwhile(path.clone())).await;
+        assert!(failed.is_err());
+        assert_eq!(fs::read_to_string(path.join("notes")).unwrap(), "mine");
+        assert_eq!(world.test.git(&["branch", "--list", "x"]), "");
+    })
+    .await;
+}

@@ -215,3 +215,105 @@ fn layouts_put_worktrees_where_they_say() {
     command.env("WORKTREE_BASE", dir.join("elsewhere")).env("GROVE_WORKTREE_FETCH", "never");
     assert_eq!(path(&grove_testkit::Ran::from(&mut command).ok().json()), dir.join("elsewhere/acme/app/d"));
 }
+
+#[test]
+fn a_base_of_another_remote_is_fetched_from_there() {
+    let grove = sandbox(TestRepo::with_origin());
+    grove.repo.git_in(&grove.repo.dir(), &["clone", "-q", "--bare", "origin.git", "upstream.git"]);
+    grove.repo.git(&["remote", "add", "upstream", grove.repo.dir().join("upstream.git").to_str().unwrap()]);
+    grove.repo.git(&["fetch", "-q", "upstream"]);
+    grove.repo.push_commit("refs/heads/tmp", "origin/main", "new");
+    let new = grove.repo.git_in(&grove.repo.origin(), &["rev-parse", "tmp"]);
+    grove.repo.git_in(&grove.repo.origin(), &["push", "-q", "../upstream.git", "tmp:main"]);
+    let made = created(&grove, &["x", "--from", "upstream/main"]);
+    assert_eq!((made["base"].as_str(), made["head_sha"].as_str()), (Some("upstream/main"), Some(new.as_str())));
+}
+
+#[test]
+fn a_branch_that_is_called_like_the_remotes_does_not_confuse_the_counts() {
+    let grove = sandbox(TestRepo::with_origin());
+    let shadow = path(&created(&grove, &["origin/main"]));
+    grove.repo.git_in(&shadow, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    created(&grove, &["after"]);
+    let list = grove.grove(["worktree", "list", "--json"]).ok().json();
+    let counts: Vec<_> = list.as_array().unwrap().iter().map(|e| (e["ahead"].as_u64(), e["behind"].as_u64())).collect();
+    assert_eq!(counts, [(Some(1), Some(0)), (Some(0), Some(0))]);
+}
+
+#[test]
+fn worktrees_inside_gits_own_directory_are_refused() {
+    let grove = sandbox(TestRepo::new());
+    for place in [".git/worktrees", ".git/wts"] {
+        let mut command = grove.command(["worktree", "create", "x", "--json"]);
+        let ran = grove_testkit::Ran::from(command.env("WORKTREE_BASE", grove.repo.path().join(place)));
+        assert_eq!(ran.fails(1).error().0, "bad_place");
+    }
+    assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn a_strangers_folder_of_that_name_is_not_shared() {
+    let grove = sandbox(TestRepo::new());
+    let parent = path(&created(&grove, &["first"])).parent().unwrap().to_owned();
+    grove.repo.git(&["worktree", "add", "-q", "-b", "feature/x", parent.join("feature-x").to_str().unwrap()]);
+    let made = created(&grove, &["feature-x"]);
+    assert!(made["path"].as_str().unwrap().contains("/feature-x-"), "{made}");
+}
+
+#[test]
+fn a_review_says_which_commit_it_is_at() {
+    let grove = sandbox(TestRepo::with_origin());
+    let first = grove.repo.push_commit("refs/pull/7/head", "origin/main", "one");
+    let args =
+        |sha: &str| ["worktree", "create", "--kind", "pr", "--id", "7", "--fork", "--sha", sha].map(str::to_owned);
+    let said = format!("Reviewing PR at commit `{}` (branch: `pr-7-review`)\n", &first[..7]);
+    for _ in 0..2 {
+        assert!(grove.grove(args(&first)).ok().stdout.starts_with(&said));
+    }
+    let second = grove.repo.push_commit("refs/pull/7/head", &first, "two");
+    let ran = grove.grove(args(&second)).ok();
+    assert!(ran.stderr.contains(&format!("is at {}, not at {}", &first[..7], &second[..7])), "{}", ran.stderr);
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let grove = sandbox(TestRepo::new());
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = grove
+        .command(["worktree", "list", "--json"])
+        .stdout(full)
+        .stderr(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_file_behind_a_link_is_refused_and_the_rest_is_copied() {
+    let grove = sandbox(TestRepo::new());
+    grove.repo.write(".gitignore", "conf/\n.env\n");
+    grove.repo.git(&["checkout", "-q", "-b", "linked"]);
+    std::os::unix::fs::symlink("/tmp", grove.repo.path().join("conf")).unwrap();
+    grove.repo.git(&["add", "--force", ".gitignore", "conf"]);
+    grove.repo.git(&["commit", "-qm", "a link"]);
+    grove.repo.git(&["checkout", "-q", "main"]);
+    grove.repo.write(".gitignore", "conf/\n.env\n");
+    grove.repo.commit("ignore");
+    grove.repo.write("conf/secret", "s3cret");
+    grove.repo.write(".env", "KEY=1");
+    grove.repo.write(".worktreeinclude", "conf/\n.env\n");
+    let ran = create(&grove, &["linked"]).ok();
+    assert!(ran.stderr.contains("a link stands in its way"), "{}", ran.stderr);
+    assert!(path(&ran.json()).join(".env").exists());
+}
+
+#[test]
+fn the_repositorys_settings_are_read_from_the_only_remote_whatever_its_name() {
+    let grove = sandbox(TestRepo::with_origin());
+    grove.repo.git(&["remote", "rename", "origin", "upstream"]);
+    grove.repo.write(".grove/config.toml", "worktree.branch_prefix = \"bot/\"\n");
+    grove.repo.commit("settings");
+    grove.repo.git(&["push", "-q", "upstream", "main"]);
+    grove.repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    assert_eq!(created(&grove, &["--kind", "issue", "--id", "5"])["branch"], "bot/issue-5");
+}

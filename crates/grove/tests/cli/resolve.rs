@@ -116,6 +116,11 @@ both_engines! {
         add(&["-b", "fix-b", dir("unrelated").to_str().unwrap(), &head]);
         let pr = create(&grove, &["fix/b", "--kind", "pr", "--id", "10", "--sha", &unrelated]).ok().json();
         assert_eq!((pr["branch"].as_str(), pr["adopted"].as_bool()), (Some("fix/b"), Some(false)));
+        // The same without a commit: the branch as it was last seen on the remote tells.
+        grove.repo.push_commit("refs/heads/fix/c", "origin/main", "c");
+        grove.repo.git(&["fetch", "-q"]);
+        add(&["-b", "fix-c", dir("dashes-c").to_str().unwrap(), "origin/fix/c"]);
+        assert_eq!(path(&create(&grove, &["fix/c", "--kind", "pr", "--id", "11"]).ok().json()), dir("dashes-c"));
         // By suggestion.
         let ran = create(&grove, &["--kind", "thread", "--id", "t", "--suggested-branch", "fix-b"]).ok().json();
         assert_eq!(path(&ran), dir("unrelated"));
@@ -144,6 +149,21 @@ both_engines! {
         assert_eq!(code, "path_taken");
         assert!(message.contains("worktree of another repository"), "{message}");
         assert_eq!(grove.repo.git_in(&theirs, &["status", "--porcelain"]), "");
+    }
+
+    fn a_pull_request_goes_where_its_branch_is_checked_out(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let issue = created(&grove, &["--kind", "issue", "--id", "42"]);
+        grove.repo.git_in(&path(&issue), &["push", "-q", "origin", "issue-42"]);
+        // Nobody said that they are linked; the branch says it.
+        let pr = create(&grove, &["issue-42", "--kind", "pr", "--id", "99"]).ok().json();
+        assert_eq!(pr["id"], issue["id"]);
+        // Found by the name of either work from then on.
+        for name in ["issue-42", "pr-99"] {
+            assert_eq!(grove.grove(["worktree", "show", name, "--json"]).ok().json()["id"], issue["id"]);
+        }
+        let (code, _) = refused(&grove, &["issue-42"]);
+        assert_eq!(code, "branch_held", "a task of that name is another work");
     }
 }
 
