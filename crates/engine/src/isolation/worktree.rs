@@ -68,9 +68,7 @@ impl IsolationProvider for WorktreeProvider {
         let mut created =
             worktree::add(&repo, request.path, prepared, request.nonce, request.journal).await.map_err(failed)?;
         let mut notes = std::mem::take(&mut created.warnings);
-        let url =
-            remotes.iter().find(|known| Some(known.name.as_str()) == remote.as_deref()).map(|known| known.url.as_str());
-        match furnish(&repo, &created, request, url).await {
+        match furnish(&repo, &created, request, remote.as_deref()).await {
             Ok(more) => notes.extend(more),
             Err(error) => {
                 take_back(&repo, &mut created).await;
@@ -185,10 +183,10 @@ async fn furnish(
     repo: &Repository,
     created: &Created,
     request: &IsolationRequest<'_>,
-    url: Option<&str>,
+    remote: Option<&str>,
 ) -> Result<Vec<String>, IsolationError> {
     if request.settings.submodules() {
-        let initialised = submodules::initialise(repo, &created.path, url).await;
+        let initialised = submodules::initialise(repo, &created.path, remote).await;
         initialised.map_err(|error| IsolationError::Submodules(error.line()))?;
     }
     let included = include::copy_ignored(repo, &created.path, request.settings.copy()).await?;
