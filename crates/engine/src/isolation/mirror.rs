@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use grove_model::{Codebase, Environment, InitStatus, PullRequestInfo};
+use grove_model::{Codebase, Environment, InitStatus, Nonce, PullRequestInfo};
 use serde::{Deserialize, Serialize};
 
 /// Below the repository.
@@ -57,7 +57,8 @@ pub(super) fn write(codebase: &Codebase, environment: &Environment) -> io::Resul
     let folder = Path::new(FOLDER).join(environment.path.file_name().unwrap_or_default());
     repo.create_dir_all(&folder)?;
     let dir = repo.open_dir(&folder)?;
-    let temporary = format!(".{FILE}.{}", environment.id);
+    // A name of its own: another process may be writing the same facts at this moment.
+    let temporary = format!(".{FILE}.{}", Nonce::new());
     let mut file = dir.create(&temporary)?;
     serde_json::to_writer_pretty(&mut file, &Mirrored::from(environment))?;
     file.write_all(b"\n")?;

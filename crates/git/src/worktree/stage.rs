@@ -143,8 +143,12 @@ fn checkout_failed(error: GitError) -> AddError {
     }
 }
 
+/// Takes the lock away; somebody who saw the record may have been quicker.
 pub(super) fn unlock(admin_dir: &Path) -> io::Result<()> {
-    fs::remove_file(admin_dir.join("locked")).and_then(|()| sync_dir(admin_dir))
+    match fs::remove_file(admin_dir.join("locked")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => sync_dir(admin_dir),
+    }
 }
 
 fn write_synced(path: &Path, text: &str) -> io::Result<()> {
