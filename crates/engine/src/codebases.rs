@@ -27,6 +27,8 @@ pub enum CodebaseError {
     Store(#[from] StoreError),
     #[error("`{0}` cannot be the name of a codebase")]
     BadName(String),
+    #[error("this repository is registered already, as `{name}`, and was not renamed to `{wanted}`")]
+    AlreadyNamed { wanted: String, name: String },
     #[error("{} is outside of {}, where repositories may be", path.display(), root.display())]
     OutsideRoot { path: PathBuf, root: PathBuf },
     #[error("{} exists already, so nothing was cloned", .0.display())]
@@ -145,7 +147,13 @@ impl Codebases {
             hashed_folders: identity.folders(true),
             hashed_name: format!("{}-{}", identity.name, identity.hash),
         };
-        Ok(self.store.register(&new).await?)
+        let codebase = self.store.register(&new).await?;
+        match name {
+            Some(wanted) if wanted != codebase.name => {
+                Err(CodebaseError::AlreadyNamed { wanted: wanted.to_owned(), name: codebase.name })
+            }
+            _ => Ok(codebase),
+        }
     }
 
     async fn clone_here(&self, url: &str) -> Result<Repository, CodebaseError> {

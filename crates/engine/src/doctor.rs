@@ -39,16 +39,24 @@ fn check(name: &str, verdict: Verdict, detail: impl Into<String>, hint: impl Int
 /// The oldest git that is known to work.
 const OLDEST: (u32, u32) = (2, 39);
 
-/// Looks at everything, and reconciles each codebase on the way.
-pub async fn examine(git: &Git, store: &Store, settings: &Settings, isolation: &Isolation) -> Vec<Check> {
-    let mut checks = vec![git_version(git).await, store_kind(store), free_disk(settings)];
+/// What can be said of the machine without a store.
+pub async fn examine_machine(git: &Git, settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![git_version(git).await, free_disk(settings)];
     checks.extend(kernel());
+    checks
+}
+
+/// A store that could not be opened.
+pub fn bad_store(problem: &crate::Problem) -> Check {
+    check("store", Verdict::Bad, problem.message.clone(), problem.hint.clone())
+}
+
+/// Looks at the store and at every codebase, reconciling each on the way.
+pub async fn examine(git: &Git, store: &Store, isolation: &Isolation) -> Vec<Check> {
+    let mut checks = vec![store_kind(store)];
     let codebases = match store.codebases().await {
         Ok(codebases) => codebases,
-        Err(error) => {
-            checks.push(check("store", Verdict::Bad, error.to_string(), "Check that the database runs."));
-            return checks;
-        }
+        Err(error) => return vec![bad_store(&error.into())],
     };
     for codebase in codebases {
         examine_codebase(git, store, isolation, &codebase, &mut checks).await;

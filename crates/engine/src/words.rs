@@ -294,6 +294,9 @@ impl From<CodebaseError> for Problem {
             CodebaseError::BadName(_) => {
                 Problem::new("bad_name", message, "Use letters, digits, `.`, `-`, `_` and `/`.")
             }
+            CodebaseError::AlreadyNamed { name, .. } => {
+                Problem::new("already_registered", message, format!("Use it as `{name}`, or remove it first."))
+            }
             CodebaseError::OutsideRoot { .. } => Problem::new(
                 "outside_root",
                 message,

@@ -17,6 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -118,7 +119,16 @@ pub enum Place<'a> {
 pub struct Git {
     program: PathBuf,
     permits: Arc<Semaphore>,
-    interrupt: Arc<Notify>,
+    interrupt: Arc<Interrupt>,
+}
+
+/// The wish that what runs now ends.
+#[derive(Debug, Default)]
+struct Interrupt {
+    running: AtomicUsize,
+    /// Asked for while nothing ran: the next call has it.
+    pending: AtomicBool,
+    now: Notify,
 }
 
 impl Default for Git {
@@ -133,10 +143,13 @@ impl Git {
         Self { program: program.into(), permits: Arc::new(Semaphore::new(2 * cores)), interrupt: Arc::default() }
     }
 
-    /// Ends the calls that are running now, each with everything it started. Calls made later run
-    /// as usual: whoever was interrupted still has to clean up.
+    /// Ends the calls that are running now, each with everything it started, or else the next one.
+    /// Calls made later run as usual: whoever was interrupted still has to clean up.
     pub fn interrupt(&self) {
-        self.interrupt.notify_waiters();
+        if self.interrupt.running.load(Ordering::SeqCst) == 0 {
+            self.interrupt.pending.store(true, Ordering::SeqCst);
+        }
+        self.interrupt.now.notify_waiters();
     }
 
     /// Begins a call of `git <subcommand>`.
@@ -306,6 +319,10 @@ impl Invocation<'_> {
 
     async fn spawn_and_wait(self) -> Result<(ExitStatus, Vec<u8>, String), GitError> {
         let _permit = self.git.permits.acquire().await.expect("the limit is never closed");
+        if self.git.interrupt.pending.swap(false, Ordering::SeqCst) {
+            return Err(GitError::Interrupted { what: self.what() });
+        }
+        let _counted = Counted::new(&self.git.interrupt.running);
         let mark = processes::new_mark();
         let child = self.build(&mark).spawn().map_err(|error| match error.kind() {
             // The same kind means a missing directory, which is not git's fault.
@@ -317,7 +334,7 @@ impl Invocation<'_> {
 
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let stdin = self.stdin.clone();
-        let (limit, interrupted) = (tokio::time::sleep(self.limit), self.git.interrupt.notified());
+        let (limit, interrupted) = (tokio::time::sleep(self.limit), self.git.interrupt.now.notified());
         let status = tokio::select! {
             status = running.finish(stdin, &mut stdout, &mut stderr) => Ok(status.map_err(GitError::Spawn)?),
             () = limit => Err(GitError::TimedOut { what: self.what(), after: self.limit }),
@@ -339,6 +356,22 @@ impl Invocation<'_> {
         match self.place {
             Place::Dir(dir) | Place::Repository(dir) | Place::Worktree { work_tree: dir, .. } => dir,
         }
+    }
+}
+
+/// Counts a call while it runs.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -150,6 +150,9 @@ impl Isolation {
             self.store.advance(gone.id, gone.status, Status::Destroyed, Some("its folder is gone")).await?;
             self.store.clear_references(gone.id).await?;
             self.provider.forget(codebase, gone).await?;
+            if let Err(error) = mirror::remove(codebase, gone) {
+                tracing::warn!(environment = %gone.id, "its mirror could not be taken away: {error}");
+            }
             *stale_reference |= Some(gone.id) == bound;
         }
         match decision.choice {

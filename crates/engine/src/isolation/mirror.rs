@@ -66,6 +66,22 @@ pub(super) fn write(codebase: &Codebase, environment: &Environment) -> io::Resul
     dir.rename(&temporary, &dir, FILE)
 }
 
+/// Takes the mirror of an environment away that is no more, unless another one has its folder.
+pub(super) fn remove(codebase: &Codebase, environment: &Environment) -> io::Result<()> {
+    let folder = Path::new(FOLDER).join(environment.path.file_name().unwrap_or_default());
+    let repo = Dir::open_ambient_dir(&codebase.default_cwd, ambient_authority())?;
+    let text = match repo.read(folder.join(FILE)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let ours = serde_json::from_slice::<Mirrored>(&text).is_ok_and(|mirrored| mirrored == Mirrored::from(environment));
+    if !ours {
+        return Ok(());
+    }
+    repo.remove_file(folder.join(FILE)).and_then(|()| repo.remove_dir(&folder))
+}
+
 pub(super) fn is_there(codebase: &Codebase, environment: &Environment) -> bool {
     let folder = codebase.default_cwd.join(FOLDER).join(environment.path.file_name().unwrap_or_default());
     folder.join(FILE).is_file()

@@ -210,7 +210,6 @@ async fn fill(
             .warnings
             .push(format!("a folder without a repository stood there and was moved to {}", moved.display()));
     }
-    stage::make_parents(&created.path, &mut created.made_parents)?;
     stage::publish(repo, created, nonce, journal).await?;
     journal.step(Step::Published).await?;
     if let Some(remote) = &prepared.upstream {

@@ -29,7 +29,7 @@ pub(super) fn staged_files(path: &Path, nonce: Nonce) -> PathBuf {
 }
 
 /// Makes the directories above the worktree that are missing, noting each.
-pub(super) fn make_parents(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), AddError> {
+fn make_parents(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), AddError> {
     let mut missing: Vec<&Path> = path.ancestors().skip(1).take_while(|dir| !dir.is_dir()).collect();
     missing.reverse();
     for dir in missing {
@@ -41,6 +41,19 @@ pub(super) fn make_parents(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), A
         }
     }
     Ok(())
+}
+
+/// Makes a directory beside the worktree. Whoever undoes a creation next door takes empty parents
+/// away, so they may have to be made again.
+fn make_beside(created: &mut Created, dir: &Path) -> Result<(), AddError> {
+    for _ in 0..20 {
+        make_parents(&created.path, &mut created.made_parents)?;
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => return done.map_err(AddError::io(format!("{} cannot be made", dir.display()))),
+        }
+    }
+    Err(AddError::io(format!("{} cannot be made", dir.display()))(io::ErrorKind::NotFound.into()))
 }
 
 /// Checks the files out and makes the worktree known to git, locked with the nonce.
@@ -63,7 +76,7 @@ async fn staged(repo: &Repository, created: &mut Created, nonce: Nonce, journal:
     let (entry, files) = (staged_entry(repo, nonce), staged_files(&created.path, nonce));
     let io = |what: &'static str| move |error| AddError::io(format!("git's entry cannot be made ({what})"))(error);
     grove_dir(&repo.common_dir).and_then(|_| fs::create_dir(&entry)).map_err(io("staging"))?;
-    fs::create_dir(&files).map_err(AddError::io(format!("{} cannot be made", files.display())))?;
+    make_beside(created, &files)?;
     let write = |name: &str, text: &str| write_synced(&entry.join(name), text);
     write("HEAD", &format!("ref: {}\n", created.branch.full_ref())).map_err(io("HEAD"))?;
     write("commondir", "../..\n").map_err(io("commondir"))?;
@@ -124,6 +137,7 @@ fn publish_entry(repo: &Repository, created: &Created, entry: &Path, files: &Pat
 async fn plain(repo: &Repository, created: &mut Created, nonce: Nonce) -> Result<(), AddError> {
     let lock = repository_lock(&repo.common_dir, "worktree-add.lock").await;
     let _lock = lock.map_err(AddError::io("the repository's directory cannot be written"))?;
+    make_parents(&created.path, &mut created.made_parents)?;
     let add = repo.command("worktree").args(["add", "--quiet", "--lock", "--reason", &nonce.to_string(), "--"]);
     let added = add.arg(&created.path).arg(created.branch.as_str()).long().run().await;
     added.map_err(checkout_failed)?;

@@ -243,6 +243,11 @@ async fn an_interrupt_ends_what_runs_and_nothing_later() {
     let (ran, ()) = tokio::join!(git.command(Place::Dir(dir.path()), "status").run(), wait_and_interrupt);
     assert!(matches!(ran.unwrap_err(), GitError::Interrupted { .. }));
     git.command(Place::Dir(dir.path()), "status").run().await.unwrap();
+    // Asked for between two calls, the next one has it, and only that one.
+    git.interrupt();
+    let next = git.command(Place::Dir(dir.path()), "status").run().await;
+    assert!(matches!(next.unwrap_err(), GitError::Interrupted { .. }));
+    git.command(Place::Dir(dir.path()), "status").run().await.unwrap();
 }
 
 #[tokio::test]

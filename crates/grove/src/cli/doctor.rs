@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use grove_engine::doctor::{Verdict, examine};
+use grove_engine::doctor::{Verdict, bad_store, examine, examine_machine};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -10,9 +10,13 @@ use super::{Context, Done};
 use crate::output;
 
 pub async fn run(context: &Context) -> Done {
-    let store = context.store().await?;
     let waiting = output::spinner("Looking at everything", context.json);
-    let checks = examine(&context.git, &store, &context.settings, &context.isolation(&store)).await;
+    let mut checks = examine_machine(&context.git, &context.settings).await;
+    let store = context.store().await;
+    match &store {
+        Ok(store) => checks.extend(examine(&context.git, store, &context.isolation(store)).await),
+        Err(problem) => checks.push(bad_store(problem)),
+    }
     waiting.finish_and_clear();
     let well = checks.iter().all(|check| check.verdict != Verdict::Bad);
     if context.json {
@@ -31,6 +35,8 @@ pub async fn run(context: &Context) -> Done {
             }
         }
     }
-    store.close().await;
+    if let Ok(store) = store {
+        store.close().await;
+    }
     Ok(ExitCode::from(u8::from(!well)))
 }

@@ -16,6 +16,7 @@ both_engines! {
         let worktree = path(&created(&grove, &["x"]));
         let again = Ran::from(grove.command(["codebase", "add", "--json"]).current_dir(&worktree)).ok().json();
         assert_eq!(added, again, "a worktree is its codebase's, never one of its own");
+        assert_eq!(grove.grove(["codebase", "add", "--name", "other", "--json"]).fails(1).error().0, "already_registered");
         assert_eq!(grove.grove(["codebase", "list", "--json"]).ok().json(), serde_json::json!([added]));
     }
 

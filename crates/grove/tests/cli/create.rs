@@ -82,6 +82,8 @@ both_engines! {
         let first = created(&grove, &["task-x"]);
         fs::remove_dir_all(path(&first)).unwrap();
         let second = created(&grove, &["task-x"]);
+        let mirror = grove.repo.path().join(".grove/worktrees/task-x/worktree.json");
+        assert!(fs::read_to_string(mirror).unwrap().contains(second["created_at"].as_str().unwrap()));
         assert_ne!(first["id"], second["id"]);
         let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
         let statuses: Vec<_> = all.as_array().unwrap().iter().map(|e| e["status"].as_str().unwrap()).collect();

@@ -104,6 +104,15 @@ fn everything_that_is_not_well_is_said_with_what_to_do() {
     let grove = sandbox(TestRepo::new());
     let text = grove.grove(["doctor"]).ok().stdout;
     assert!(text.contains("ok  git: 2.") && text.contains("ok  store: SQLite, schema "), "{text}");
+    let mut command = grove.command(["doctor"]);
+    let ran = grove_testkit::Ran::from(
+        command.env("DATABASE_URL", "sqlite:///nonexistent/x/grove.db").env("GROVE_HOME", "/dev/null/x"),
+    );
+    assert!(ran.code == 1, "{ran:?}");
+    fs::write(grove.grove_home().join("grove.db"), "broken").unwrap();
+    let ran = grove.grove(["doctor"]).fails(1);
+    assert!(ran.stdout.contains("ok  git: 2.") && ran.stdout.contains("bad  store: "), "{}", ran.stdout);
+    fs::remove_file(grove.grove_home().join("grove.db")).unwrap();
     let gone = path(&created(&grove, &["gone"]));
     fs::remove_dir_all(gone).unwrap();
     grove.repo.git(&["worktree", "add", "-q", "-b", "theirs", grove.repo.dir().join("theirs").to_str().unwrap()]);
