@@ -36,6 +36,10 @@ fn check(name: &str, verdict: Verdict, detail: impl Into<String>, hint: impl Int
     Check { name: name.to_owned(), verdict, detail: detail.into(), hint: hint.into() }
 }
 
+fn worktrees(count: usize) -> String {
+    if count == 1 { "1 worktree".to_owned() } else { format!("{count} worktrees") }
+}
+
 /// The oldest git that is known to work.
 const OLDEST: (u32, u32) = (2, 39);
 
@@ -185,7 +189,7 @@ async fn examine_codebase(
     }
     match isolation.orphans(codebase).await {
         Ok(orphans) if !orphans.is_empty() => {
-            let detail = format!("{} worktrees that no record knows", orphans.len());
+            let detail = format!("{} that no record knows", worktrees(orphans.len()));
             checks.push(check(
                 &name,
                 Verdict::Warning,
@@ -199,5 +203,5 @@ async fn examine_codebase(
             checks.push(check(&name, Verdict::Bad, problem.message, problem.hint));
         }
     }
-    checks.push(check(&name, Verdict::Good, format!("{well} worktrees are well"), ""));
+    checks.push(check(&name, Verdict::Good, format!("{} well", worktrees(well)), ""));
 }

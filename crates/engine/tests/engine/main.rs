@@ -2,6 +2,7 @@
 
 mod choosing;
 mod many;
+mod provider;
 
 use grove_engine::codebases::Codebases;
 use grove_engine::isolation::{CreatedBy, Hints, Isolation, Wish};

@@ -118,7 +118,7 @@ fn everything_that_is_not_well_is_said_with_what_to_do() {
     grove.repo.git(&["worktree", "add", "-q", "-b", "theirs", grove.repo.dir().join("theirs").to_str().unwrap()]);
     let checks = doctor(&grove, true);
     assert!(checks.iter().any(|check| check.starts_with("warning worktree gone:")), "{checks:#?}");
-    assert!(checks.iter().any(|check| check.contains("1 worktrees that no record knows")), "{checks:#?}");
+    assert!(checks.iter().any(|check| check.contains("1 worktree that no record knows")), "{checks:#?}");
     fs::rename(grove.repo.path(), grove.repo.dir().join("moved")).unwrap();
     let mut command = grove.command(["doctor", "--json"]);
     let ran = grove_testkit::Ran::from(command.current_dir("/")).fails(1);
