@@ -71,21 +71,48 @@ pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environmen
     facts
 }
 
-async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result<Facts, String> {
+/// What stands at an environment's path, without asking git.
+#[derive(Debug)]
+pub(crate) enum OnDisk {
+    /// Its worktree; git's entry for it.
+    Worktree(PathBuf),
+    Gone,
+    /// Gone together with the folder above it.
+    NotMounted,
+    /// On another machine.
+    Elsewhere(String),
+    Unknown(String),
+}
+
+pub(crate) fn on_disk(environment: &Environment, common_dir: &Path) -> OnDisk {
     if environment.node != node() {
-        return Err(format!("it is on another machine ({})", environment.node));
+        return OnDisk::Elsewhere(environment.node.clone());
     }
     let path = &environment.path;
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mounted = path.parent().is_some_and(Path::exists);
-            return Ok(if mounted { Facts::Missing } else { Facts::NotMounted });
+            return if path.parent().is_some_and(Path::exists) { OnDisk::Gone } else { OnDisk::NotMounted };
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return OnDisk::Unknown(error.to_string()),
         Ok(_) => {}
     }
-    let entry = links::entry_of(path, common_dir).map_err(|error| error.to_string())?;
-    let admin_dir = entry.ok_or("its `.git` is missing or does not lead to this repository")?;
+    // Another clone, or something else altogether, may stand there now.
+    match links::entry_of(path, common_dir) {
+        Ok(Some(entry)) => OnDisk::Worktree(entry),
+        Ok(None) => OnDisk::Unknown("its `.git` is missing or leads to another repository".to_owned()),
+        Err(error) => OnDisk::Unknown(error.to_string()),
+    }
+}
+
+async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result<Facts, String> {
+    let admin_dir = match on_disk(environment, common_dir) {
+        OnDisk::Worktree(entry) => entry,
+        OnDisk::Gone => return Ok(Facts::Missing),
+        OnDisk::NotMounted => return Ok(Facts::NotMounted),
+        OnDisk::Elsewhere(node) => return Err(format!("it is on another machine ({node})")),
+        OnDisk::Unknown(why) => return Err(why),
+    };
+    let path = &environment.path;
     // Pinned: an agent may have rewritten what is inside.
     let place = Place::Worktree { work_tree: path, git_dir: &admin_dir, common_dir };
     let status = git.command(place, "status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]);

@@ -55,8 +55,6 @@ const RENEW: &str = "UPDATE remote_agent_isolation_environments SET lease_until 
 const TAKE_OVER: &str = "UPDATE remote_agent_isolation_environments SET owner = $3, lease_until = $4 \
      WHERE id = $1 AND owner = $2 AND status = 'creating'";
 const BY_ID: &str = select!("WHERE id = $1");
-const BY_WORK: &str =
-    select!("WHERE codebase_id = $1 AND workflow_type = $2 AND workflow_id = $3 AND status <> 'destroyed'");
 const LIVE: &str = select!("WHERE codebase_id = $1 AND status <> 'destroyed' ORDER BY created_at, id");
 const ALL: &str = select!("WHERE codebase_id = $1 ORDER BY created_at, id");
 const LINKS: &str = "SELECT l.environment_id AS id, l.kind AS kind, l.number AS number FROM grove_environment_links l \
@@ -104,16 +102,12 @@ pub enum Claim {
 impl Store {
     /// Inserts the `creating` row that is also the lock.
     pub async fn claim(&self, new: &NewEnvironment) -> Result<Claim, StoreError> {
-        self.retry(|| self.try_claim(new)).await
+        self.retry(|| self.insert(CLAIM, new, None)).await
     }
 
     /// Inserts a row for a worktree that somebody else made, at `active`.
     pub async fn adopt(&self, new: &NewEnvironment, adopted: &Adopted) -> Result<Claim, StoreError> {
         self.retry(|| self.insert(ADOPT, new, Some(adopted))).await
-    }
-
-    async fn try_claim(&self, new: &NewEnvironment) -> Result<Claim, StoreError> {
-        self.insert(CLAIM, new, None).await
     }
 
     async fn insert(
@@ -285,21 +279,6 @@ impl Store {
     async fn try_environment(&self, id: EnvironmentId) -> Result<Option<Environment>, StoreError> {
         let row = sqlx::query(BY_ID).bind(id.to_string()).fetch_optional(&self.pool).await?;
         self.with_links(row).await
-    }
-
-    /// The environment of a work that is not destroyed.
-    pub async fn environment_of(
-        &self,
-        codebase: CodebaseId,
-        work: &WorkKey,
-    ) -> Result<Option<Environment>, StoreError> {
-        self.retry(|| async {
-            let query =
-                sqlx::query(BY_WORK).bind(codebase.to_string()).bind(work.kind().as_str()).bind(work.id().to_owned());
-            let row = query.fetch_optional(&self.pool).await?;
-            self.with_links(row).await
-        })
-        .await
     }
 
     /// All environments of a codebase, oldest first; `all` includes those destroyed.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use grove_git::Repository;
 use grove_git::base::choose_remote;
-use grove_git::{Repository, links};
 use grove_model::{
     AdoptedFrom, BranchName, Codebase, CommitSha, Environment, EnvironmentId, Kind, PrHead, Work, WorkKey,
 };
@@ -11,6 +11,7 @@ use grove_model::{
 use super::registry::{is_automakers, is_skills};
 use super::resolve::{Candidate, Facts, Head, Presence, Relation, Stranger};
 use super::{Found, Hints, Isolation, IsolationError};
+use crate::view::{OnDisk, on_disk};
 
 impl Isolation {
     /// Everything about the work's possible environments but what a new one would need.
@@ -31,7 +32,7 @@ impl Isolation {
                 continue;
             }
             seen.push(environment.id);
-            let presence = self.presence(codebase, environment);
+            let presence = Presence::from(on_disk(environment, &codebase.git_common_dir));
             let own = matches!(relation, Relation::Bound | Relation::SameWork);
             let head = match head_of(work) {
                 Some((branch, sha)) if !own && presence == Presence::There => {
@@ -42,27 +43,6 @@ impl Isolation {
             facts.candidates.push(Candidate { relation, environment: environment.clone(), presence, head });
         }
         Ok(facts)
-    }
-
-    /// What is at an environment's path.
-    pub(super) fn presence(&self, codebase: &Codebase, environment: &Environment) -> Presence {
-        if environment.node != self.node {
-            return Presence::Elsewhere(environment.node.clone());
-        }
-        let path = &environment.path;
-        match path.symlink_metadata() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return if path.parent().is_some_and(Path::exists) { Presence::Gone } else { Presence::NotMounted };
-            }
-            Err(error) => return Presence::Unknown(error.to_string()),
-            Ok(_) => {}
-        }
-        // Another clone, or something else altogether, may stand there now.
-        match links::entry_of(path, &codebase.git_common_dir) {
-            Ok(Some(_)) => Presence::There,
-            Ok(None) => Presence::Unknown("its `.git` is missing or leads to another repository".to_owned()),
-            Err(error) => Presence::Unknown(error.to_string()),
-        }
     }
 
     /// Worktrees made by others that fit: at the expected path, or on the branch.
@@ -129,6 +109,18 @@ impl Isolation {
             return Some(AdoptedFrom::Skill);
         }
         is_automakers(codebase, found).then_some(AdoptedFrom::Automaker)
+    }
+}
+
+impl From<OnDisk> for Presence {
+    fn from(found: OnDisk) -> Self {
+        match found {
+            OnDisk::Worktree(_) => Presence::There,
+            OnDisk::Gone => Presence::Gone,
+            OnDisk::NotMounted => Presence::NotMounted,
+            OnDisk::Elsewhere(node) => Presence::Elsewhere(node),
+            OnDisk::Unknown(why) => Presence::Unknown(why),
+        }
     }
 }
 
