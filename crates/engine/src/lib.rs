@@ -3,6 +3,7 @@
 //! * [`settings`]: what was configured, where, and what it means.
 //! * [`codebases`]: registering repositories.
 //! * [`isolation`]: an environment for a piece of work.
+//! * [`removal`]: taking an environment away so that nothing is lost, and bringing it back.
 //! * [`owner`]: which process is at work, and whether it still is.
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
 //! * [`view`]: environments as people and scripts see them.
@@ -13,6 +14,7 @@ pub mod doctor;
 pub mod isolation;
 pub mod owner;
 pub mod reconcile;
+pub mod removal;
 pub mod settings;
 pub mod view;
 pub mod words;

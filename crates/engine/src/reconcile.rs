@@ -48,6 +48,11 @@ impl Isolation {
             let whole = environment.status == Status::Active && environment.path.is_dir();
             if environment.status == Status::Creating && self.recover(codebase, environment).await? {
                 fixes.push(Fix(format!("the unfinished creation of `{}` was undone", environment.branch)));
+            } else if environment.status == Status::Removing && self.recover(codebase, environment).await? {
+                let now = self.store().environment(environment.id).await?;
+                let back = now.is_some_and(|now| now.status != Status::Destroyed);
+                let how = if back { "it is back" } else { "it is in the trash" };
+                fixes.push(Fix(format!("the unfinished removal of `{}` was put right: {how}", environment.branch)));
             } else if whole && self.settle(codebase, environment)? {
                 fixes.push(Fix(format!("`{}` was left locked by a crash and is unlocked", environment.branch)));
             } else if whole && self.mirror_again(codebase, environment)? {

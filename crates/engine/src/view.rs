@@ -18,7 +18,7 @@ pub enum Facts {
     Missing,
     /// Gone together with the folder above it.
     NotMounted,
-    Present(Present),
+    Present(Box<Present>),
 }
 
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result
         Some(head) => Counts::of(git, common_dir, head, base).await,
         None => Counts::default(),
     };
-    Ok(Facts::Present(Present { admin_dir, status, counts }))
+    Ok(Facts::Present(Box::new(Present { admin_dir, status, counts })))
 }
 
 /// One number, or two. `None` when a commit is not known any more.

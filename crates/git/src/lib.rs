@@ -6,11 +6,13 @@
 //! * [`repository`]: which repository a path belongs to, and its canonical checkout.
 //! * [`base`]: which commit new work starts from.
 //! * [`worktree`]: making a worktree, proving that it is right, taking it back.
+//! * [`removal`]: taking a worktree away so that nothing is lost, and bringing it back.
 //! * [`quarantine`]: entries that would break everybody else.
 
 pub mod base;
 pub mod clone;
 pub mod command;
+mod durable;
 pub mod include;
 pub mod links;
 pub mod lock;
@@ -19,9 +21,11 @@ pub mod processes;
 pub mod quarantine;
 pub mod redact;
 pub mod refs;
+pub mod removal;
 pub mod repository;
 pub mod submodules;
 pub mod worktree;
 
 pub use command::{Git, GitError, Place};
+pub use removal::Look;
 pub use repository::Repository;

@@ -4,9 +4,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use grove_model::EnvironmentId;
 use rustix::fs::{FlockOperation, flock};
 
 /// Held until dropped.
@@ -36,4 +38,100 @@ pub(crate) fn grove_dir(common_dir: &Path) -> io::Result<std::path::PathBuf> {
     let dir = common_dir.join("grove");
     std::fs::create_dir_all(&dir)?;
     Ok(dir)
+}
+
+/// The lock of one environment. Commands that run there share it and their children inherit it, so
+/// it is held for as long as any of them lives; whoever moves the environment holds it alone.
+#[derive(Debug)]
+pub struct EnvironmentLock {
+    file: File,
+}
+
+/// Who has an environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// We have it, alone.
+    Us,
+    /// Commands run there.
+    Commands(Vec<u32>),
+    /// Somebody moves it at this moment.
+    Mover,
+}
+
+impl EnvironmentLock {
+    pub fn open(common_dir: &Path, id: EnvironmentId) -> io::Result<Self> {
+        let dir = grove_dir(common_dir)?.join("locks");
+        std::fs::create_dir_all(&dir)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join(id.to_string()))?;
+        Ok(Self { file })
+    }
+
+    /// Tries to have it alone.
+    pub fn try_alone(&self) -> io::Result<Holder> {
+        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Holder::Us),
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match flock(&self.file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => {
+                flock(&self.file, FlockOperation::Unlock)?;
+                Ok(Holder::Commands(self.processes()?))
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(Holder::Mover),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Shares it with other commands; `false`: somebody moves the environment.
+    pub fn try_share(&self) -> io::Result<bool> {
+        match flock(&self.file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets the programs that this process becomes or starts inherit it.
+    pub fn let_inherit(&self) -> io::Result<()> {
+        Ok(rustix::io::fcntl_setfd(&self.file, rustix::io::FdFlags::empty())?)
+    }
+
+    /// The other processes that have it open.
+    fn processes(&self) -> io::Result<Vec<u32>> {
+        let ours = self.file.metadata()?;
+        let same = |path: std::path::PathBuf| {
+            std::fs::metadata(path).is_ok_and(|meta| meta.dev() == ours.dev() && meta.ino() == ours.ino())
+        };
+        let mut found = Vec::new();
+        for process in std::fs::read_dir("/proc")?.flatten() {
+            let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+            let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+            if id != std::process::id() && open.into_iter().any(|fd| same(fd.path())) {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Ends the commands that run in the environment: asked first, then not asked. Whether we have
+    /// it alone now.
+    pub async fn end_commands(&self) -> io::Result<bool> {
+        use rustix::process::{Pid, Signal, kill_process};
+        for (signal, tries) in [(Signal::TERM, 150), (Signal::KILL, 150)] {
+            for _ in 0..tries {
+                match self.try_alone()? {
+                    Holder::Us => return Ok(true),
+                    Holder::Mover => {}
+                    Holder::Commands(processes) => {
+                        for pid in processes.into_iter().filter_map(|id| Pid::from_raw(id as i32)) {
+                            let _ = kill_process(pid, signal);
+                        }
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        Ok(false)
+    }
 }

@@ -13,10 +13,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use grove_model::{CommitSha, short_hash};
+use grove_model::short_hash;
 
 use crate::lock::grove_dir;
-use crate::{GitError, Repository, links};
+use crate::removal::pins;
+use crate::{GitError, Place, Repository, links};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenEntry {
@@ -89,46 +90,23 @@ pub fn quarantine(common_dir: &Path, broken: &BrokenEntry) -> io::Result<PathBuf
     Ok(target)
 }
 
-/// Pins what only a quarantined entry holds: its HEAD, its reflog's commits, its index's blobs.
+/// Pins what only a quarantined entry holds: its HEAD, its reflog's commits, its index's objects.
 pub async fn pin(repo: &Repository, aside: &Path) -> Result<(), GitError> {
     let name = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let base = format!("refs/grove/quarantine/{}", short_hash(name.as_bytes(), 16));
-    let text = |file: &str| fs::read_to_string(aside.join(file)).unwrap_or_default();
-    let log = text("logs/HEAD");
-    let from_log = log.lines().flat_map(|line| line.split(' ').take(2).map(str::to_owned).collect::<Vec<_>>());
-    let mut commits: Vec<CommitSha> =
-        from_log.chain([text("HEAD").trim().to_owned()]).filter_map(|id| id.parse().ok()).collect();
-    commits.sort_by(|a, b| a.as_str().cmp(b.as_str()));
-    commits.dedup();
-    for commit in commits {
-        if repo.commit_of(commit.as_str()).await?.is_some() {
-            let pin = format!("{base}/{commit}");
-            repo.command("update-ref").args([&pin, commit.as_str()]).run().await?;
+    let base = format!("quarantine/{}", short_hash(name.as_bytes(), 16));
+    let named = pins::named_in(aside).map_err(|error| GitError::unreadable("entry", error.to_string()))?;
+    let index = aside.join("index");
+    let objects = if index.is_file() {
+        match pins::in_index(repo, Place::Repository(&repo.common_dir), Some(&index)).await {
+            Ok(objects) => objects,
+            // An index that cannot be read holds nothing that could be pinned; it stays in its place.
+            Err(GitError::Failed { .. }) => Vec::new(),
+            Err(error) => return Err(error),
         }
-    }
-    if !aside.join("index").is_file() {
-        return Ok(());
-    }
-    // All stages: conflicts and intent-to-add cannot be written as a tree of their own.
-    let listed = repo.command("ls-files").env("GIT_INDEX_FILE", aside.join("index")).args(["-z", "--stage"]);
-    let listed = match listed.run().await {
-        Ok(output) => output.stdout,
-        // An index that cannot be read holds nothing that could be pinned; it stays in its place.
-        Err(GitError::Failed { .. }) => return Ok(()),
-        Err(error) => return Err(error),
+    } else {
+        Vec::new()
     };
-    let blob = |line: &[u8]| {
-        let header = line.split(|byte| *byte == b'\t').next()?;
-        let fields: Vec<&str> = std::str::from_utf8(header).ok()?.split(' ').collect();
-        (fields.first()? != &"160000").then(|| fields.get(1).map(|id| (*id).to_owned())).flatten()
-    };
-    let mut blobs: Vec<String> = listed.split(|byte| *byte == 0).filter_map(blob).collect();
-    blobs.sort();
-    blobs.dedup();
-    let tree: String = blobs.iter().map(|id| format!("100644 blob {id}\t{id}\n")).collect();
-    let tree = repo.command("mktree").arg("--missing").stdin(tree).text().await?;
-    repo.command("update-ref").args([&format!("{base}/index"), &tree]).run().await?;
-    Ok(())
+    pins::pin(repo, &base, None, &named, &objects).await
 }
 
 /// Puts the entry of a worktree aside whose folder is gone, so that its branch is free again. One

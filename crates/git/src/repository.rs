@@ -152,7 +152,7 @@ impl Repository {
 }
 
 /// The next answer of `cat-file --batch`: `<id> <type> <size>` and the bytes, or `… missing`.
-fn next_object<'a>(rest: &mut &'a [u8]) -> Result<Option<(&'a str, &'a [u8])>, GitError> {
+pub(crate) fn next_object<'a>(rest: &mut &'a [u8]) -> Result<Option<(&'a str, &'a [u8])>, GitError> {
     let unreadable = || GitError::unreadable("cat-file", String::from_utf8_lossy(&rest[..rest.len().min(120)]));
     let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
     let header = std::str::from_utf8(&rest[..end]).map_err(|_| unreadable())?;

@@ -1,8 +1,6 @@
 //! Codebases and environments as the record keeps them.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -52,21 +50,22 @@ macro_rules! words {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        impl FromStr for $name {
-            type Err = UnknownWord;
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        impl std::str::FromStr for $name {
+            type Err = $crate::UnknownWord;
+            fn from_str(word: &str) -> Result<Self, $crate::UnknownWord> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == word)
-                    .ok_or_else(|| UnknownWord { what: $what, word: word.to_owned() })
+                    .ok_or_else(|| $crate::UnknownWord { what: $what, word: word.to_owned() })
             }
         }
     };
 }
+pub(crate) use words;
 
 words!(
     /// Where an environment stands in its life.
@@ -92,10 +91,11 @@ impl Status {
                 | (Initializing, Active | Failed | Removing)
                 | (Active, Initializing | Merging | Removing | Hibernated | Destroyed)
                 | (Merging, Active | Removing | Failed)
-                | (Removing, Destroyed | Active | Failed | Initializing)
+                // Back to where it was, when a removal gives way or is undone.
+                | (Removing, Destroyed | Active | Failed | Initializing | Merging | Hibernated)
                 | (Failed, Initializing | Active | Merging | Removing | Destroyed)
                 | (Hibernated, Active | Removing | Destroyed)
-                | (Destroyed, Active)
+                | (Destroyed, Removing)
         )
     }
 }
@@ -229,6 +229,6 @@ mod tests {
         assert!(Status::Creating.may_become(Status::Active) && Status::Creating.may_become(Status::Destroyed));
         assert!(!Status::Creating.may_become(Status::Hibernated));
         assert!(Status::Failed.may_become(Status::Destroyed));
-        assert!(!Status::Destroyed.may_become(Status::Removing));
+        assert!(!Status::Destroyed.may_become(Status::Active), "an undo is journaled like a removal");
     }
 }

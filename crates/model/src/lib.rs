@@ -8,6 +8,7 @@ mod environment;
 mod folder;
 mod ids;
 mod owner;
+mod removal;
 mod time;
 mod work;
 
@@ -19,6 +20,7 @@ pub use environment::{
 pub use folder::FolderName;
 pub use ids::{CodebaseId, CommitSha, ConversationId, EnvironmentId, Nonce, NotASha, NotAnId, RepositoryFolders};
 pub use owner::{NotAnOwner, Owner};
+pub use removal::{Answer, Question};
 pub use time::Moment;
 pub use work::{Kind, PrHead, Work, WorkError, WorkKey};
 

@@ -7,6 +7,9 @@ use grove_model::{CodebaseId, ConversationId, EnvironmentId, Moment};
 use crate::row::Reader;
 use crate::{Store, StoreError};
 
+/// Also what makes it wait for a removal that begins at the same moment.
+const USE: &str = "UPDATE remote_agent_isolation_environments SET last_activity_at = $2 \
+     WHERE id = $1 AND status NOT IN ('removing', 'destroyed')";
 const BIND: &str = "INSERT INTO remote_agent_conversations \
      (id, platform_type, platform_conversation_id, codebase_id, isolation_env_id, last_activity_at, created_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $6, $6) \
@@ -17,6 +20,8 @@ const OF_CODEBASE: &str = "SELECT c.isolation_env_id AS environment, c.platform_
      FROM remote_agent_conversations c JOIN remote_agent_isolation_environments e ON e.id = c.isolation_env_id \
      WHERE e.codebase_id = $1 ORDER BY c.created_at, c.id";
 
+const OF_ENVIRONMENT: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
+     WHERE isolation_env_id = $1 ORDER BY created_at, id";
 const BOUND: &str = "SELECT isolation_env_id FROM remote_agent_conversations \
      WHERE platform_type = $1 AND platform_conversation_id = $2";
 const CLEAR: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
@@ -30,14 +35,20 @@ pub struct ConversationRef {
 }
 
 impl Store {
-    /// Says that a conversation works in an environment from now on.
+    /// Says that a conversation works in an environment from now on. `false`: that environment is
+    /// being removed, or is gone.
     pub async fn bind_conversation(
         &self,
         conversation: &ConversationRef,
         codebase: CodebaseId,
         environment: EnvironmentId,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            let used = sqlx::query(USE).bind(environment.to_string()).bind(Moment::now().to_string());
+            if used.execute(&mut *transaction).await?.rows_affected() == 0 {
+                return Ok(false);
+            }
             sqlx::query(BIND)
                 .bind(ConversationId::new().to_string())
                 .bind(conversation.platform.clone())
@@ -45,9 +56,10 @@ impl Store {
                 .bind(codebase.to_string())
                 .bind(environment.to_string())
                 .bind(Moment::now().to_string())
-                .execute(&self.pool)
+                .execute(&mut *transaction)
                 .await?;
-            Ok(())
+            transaction.commit().await?;
+            Ok(true)
         })
         .await
     }
@@ -68,6 +80,19 @@ impl Store {
             let query = sqlx::query(CLEAR).bind(environment.to_string()).bind(Moment::now().to_string());
             query.execute(&self.pool).await?;
             Ok(())
+        })
+        .await
+    }
+
+    /// The conversations that work in an environment.
+    pub async fn conversations_of(&self, environment: EnvironmentId) -> Result<Vec<ConversationRef>, StoreError> {
+        self.retry(|| async {
+            let rows = sqlx::query(OF_ENVIRONMENT).bind(environment.to_string()).fetch_all(&self.pool).await?;
+            let conversation = |row| {
+                let row = Reader { row, table: "remote_agent_conversations" };
+                Ok(ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? })
+            };
+            rows.iter().map(conversation).collect()
         })
         .await
     }

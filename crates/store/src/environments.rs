@@ -53,7 +53,7 @@ const MOVE: &str = "UPDATE remote_agent_isolation_environments SET status = $3, 
 const RENEW: &str = "UPDATE remote_agent_isolation_environments SET lease_until = $3 \
      WHERE id = $1 AND owner = $2 AND status = 'creating'";
 const TAKE_OVER: &str = "UPDATE remote_agent_isolation_environments SET owner = $3, lease_until = $4 \
-     WHERE id = $1 AND owner = $2 AND status = 'creating'";
+     WHERE id = $1 AND owner = $2 AND status IN ('creating', 'removing')";
 const BY_ID: &str = select!("WHERE id = $1");
 const LIVE: &str = select!("WHERE codebase_id = $1 AND status <> 'destroyed' ORDER BY created_at, id");
 const ALL: &str = select!("WHERE codebase_id = $1 ORDER BY created_at, id");
@@ -204,7 +204,7 @@ impl Store {
         .await
     }
 
-    /// Takes an unfinished creation over from an owner that is gone. Of several who try, one does.
+    /// Takes an unfinished creation, removal or undo over from an owner that is gone. Of several who try, one does.
     pub async fn take_over(
         &self,
         id: EnvironmentId,
@@ -276,7 +276,7 @@ impl Store {
         self.retry(|| self.try_environment(id)).await
     }
 
-    async fn try_environment(&self, id: EnvironmentId) -> Result<Option<Environment>, StoreError> {
+    pub(crate) async fn try_environment(&self, id: EnvironmentId) -> Result<Option<Environment>, StoreError> {
         let row = sqlx::query(BY_ID).bind(id.to_string()).fetch_optional(&self.pool).await?;
         self.with_links(row).await
     }

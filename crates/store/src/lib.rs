@@ -17,6 +17,7 @@ mod migrations;
 mod open;
 mod resolutions;
 mod row;
+mod trash;
 
 pub use codebases::NewCodebase;
 pub use conversations::ConversationRef;
@@ -25,6 +26,7 @@ pub use error::StoreError;
 pub use journal::JournalLine;
 pub use migrations::{latest_version, migrate_to};
 pub use open::{Engine, Options};
+pub use trash::{Begun, Intent, Phase, TrashRow};
 
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -15,6 +15,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (1, "ground", include_str!("../migrations/0001_ground.sql")),
     (2, "journal", include_str!("../migrations/0002_journal.sql")),
     (3, "resolutions", include_str!("../migrations/0003_resolutions.sql")),
+    (4, "trash", include_str!("../migrations/0004_trash.sql")),
 ];
 
 fn migrator() -> Migrator {

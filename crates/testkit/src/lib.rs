@@ -5,12 +5,14 @@
 
 mod canonical;
 mod engine;
+mod picture;
 mod postgres;
 mod repo;
 mod sandbox;
 
 pub use canonical::Canonical;
 pub use engine::{Engine, TestStore};
+pub use picture::Picture;
 pub use postgres::Postgres;
 pub use repo::{TestRepo, gits, hermetic_git};
 pub use sandbox::{Ran, Sandbox};

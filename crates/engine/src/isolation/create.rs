@@ -93,12 +93,12 @@ impl Tried {
 
 #[derive(Clone)]
 pub struct Isolation {
-    pub(super) git: Git,
-    pub(super) store: Store,
-    pub(super) settings: Settings,
-    pub(super) provider: Arc<dyn IsolationProvider>,
+    pub(crate) git: Git,
+    pub(crate) store: Store,
+    pub(crate) settings: Settings,
+    pub(crate) provider: Arc<dyn IsolationProvider>,
     /// This machine, as records name it.
-    pub(super) node: String,
+    pub(crate) node: String,
 }
 
 impl Isolation {
@@ -118,7 +118,11 @@ impl Isolation {
             let holder = match self.try_create(codebase, wish, &mut stale_reference).await? {
                 Tried::Done(outcome) => {
                     if let Some(conversation) = &wish.conversation {
-                        self.store.bind_conversation(conversation, codebase.id, outcome.environment.id).await?;
+                        let id = outcome.environment.id;
+                        if !self.store.bind_conversation(conversation, codebase.id, id).await? {
+                            // It is being removed at this moment: once more.
+                            continue;
+                        }
                     }
                     return Ok(Outcome { stale_reference, ..*outcome });
                 }

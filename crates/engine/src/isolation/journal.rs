@@ -9,7 +9,7 @@ use grove_store::{JournalLine, Store};
 /// what a crash leaves behind.
 const FAULT: &str = "GROVE_FAULT_AT";
 
-pub(super) struct StoreJournal {
+pub(crate) struct StoreJournal {
     pub store: Store,
     pub environment: EnvironmentId,
 }
@@ -42,7 +42,7 @@ impl Journal for StoreJournal {
 const BRANCH: &str = "branch";
 
 /// Ends this process, without any clean-up, where the variable says so.
-pub(super) fn fault_point(step: &str) {
+pub(crate) fn fault_point(step: &str) {
     if std::env::var_os(FAULT).is_some_and(|wanted| wanted == step) {
         let us = rustix::process::getpid();
         let _ = rustix::process::kill_process(us, rustix::process::Signal::KILL);
@@ -50,7 +50,7 @@ pub(super) fn fault_point(step: &str) {
 }
 
 /// What an unfinished creation was about to do to its branch.
-pub(super) fn branch_intent(journal: &[JournalLine]) -> Option<BranchIntent> {
+pub(crate) fn branch_intent(journal: &[JournalLine]) -> Option<BranchIntent> {
     let line = journal.iter().rfind(|line| line.step == BRANCH)?;
     serde_json::from_str(line.detail.as_deref()?).ok()
 }

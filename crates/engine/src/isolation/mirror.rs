@@ -14,7 +14,7 @@ use grove_model::{Codebase, Environment, InitStatus, Nonce, PullRequestInfo};
 use serde::{Deserialize, Serialize};
 
 /// Below the repository.
-pub(super) const FOLDER: &str = ".grove/worktrees";
+pub(crate) const FOLDER: &str = ".grove/worktrees";
 const AUTOMAKERS_FOLDER: &str = ".automaker/worktrees";
 const FILE: &str = "worktree.json";
 
@@ -49,7 +49,7 @@ impl From<&Environment> for Mirrored {
 
 /// Writes the file: a temporary one, synced, renamed. Opened beneath the repository, so that no
 /// link in the way can lead out of it.
-pub(super) fn write(codebase: &Codebase, environment: &Environment) -> io::Result<()> {
+pub(crate) fn write(codebase: &Codebase, environment: &Environment) -> io::Result<()> {
     let repo = Dir::open_ambient_dir(&codebase.default_cwd, ambient_authority())?;
     if codebase.default_cwd != codebase.git_common_dir {
         exclude(&codebase.git_common_dir)?;
@@ -67,7 +67,7 @@ pub(super) fn write(codebase: &Codebase, environment: &Environment) -> io::Resul
 }
 
 /// Takes the mirror of an environment away that is no more, unless another one has its folder.
-pub(super) fn remove(codebase: &Codebase, environment: &Environment) -> io::Result<()> {
+pub(crate) fn remove(codebase: &Codebase, environment: &Environment) -> io::Result<()> {
     let folder = Path::new(FOLDER).join(environment.path.file_name().unwrap_or_default());
     let repo = Dir::open_ambient_dir(&codebase.default_cwd, ambient_authority())?;
     let text = match repo.read(folder.join(FILE)) {
@@ -82,7 +82,7 @@ pub(super) fn remove(codebase: &Codebase, environment: &Environment) -> io::Resu
     repo.remove_file(folder.join(FILE)).and_then(|()| repo.remove_dir(&folder))
 }
 
-pub(super) fn is_there(codebase: &Codebase, environment: &Environment) -> bool {
+pub(crate) fn is_there(codebase: &Codebase, environment: &Environment) -> bool {
     let folder = codebase.default_cwd.join(FOLDER).join(environment.path.file_name().unwrap_or_default());
     folder.join(FILE).is_file()
 }

@@ -8,8 +8,8 @@ mod adopt;
 mod create;
 mod facts;
 mod find;
-mod journal;
-mod mirror;
+pub(crate) mod journal;
+pub(crate) mod mirror;
 pub mod places;
 mod provider;
 mod recover;
@@ -23,14 +23,16 @@ use std::path::PathBuf;
 use grove_git::GitError;
 use grove_git::base::BaseError;
 use grove_git::include::IncludeError;
+use grove_git::removal::RemovalError;
 use grove_git::worktree::AddError;
 use grove_model::{BranchName, WorkError};
 use grove_store::StoreError;
 
+use crate::removal::Refusal;
 use crate::settings::SettingsError;
 
 pub use create::{CreatedBy, Hints, How, Isolation, New, Outcome, Wish, with_repository_settings};
-pub use find::find;
+pub use find::{find, find_latest};
 pub use mirror::{Mirrored, Mirrors};
 pub use provider::{Found, Health, IsolationProvider, IsolationRequest, Made, Unfinished};
 pub use worktree::WorktreeProvider;
@@ -77,8 +79,22 @@ pub enum IsolationError {
     InTheMaking { work: String },
     #[error("{} is not there, and neither is the folder above it: its disk seems not to be mounted", .0.display())]
     NotMounted(PathBuf),
-    #[error("{} holds more than it was made with: {why}", path.display())]
-    NotUntouched { path: PathBuf, why: String },
+    #[error("Cannot remove worktree `{}`", .0.environment.branch)]
+    Refused(Box<Refusal>),
+    #[error("{} is not this environment's worktree: {why}", path.display())]
+    Foreign { path: PathBuf, why: String },
+    #[error("{} was changed meanwhile", path.display())]
+    ChangedMeanwhile { path: PathBuf },
+    #[error("a command that runs in `{branch}` could not be ended")]
+    StillRunning { branch: BranchName },
+    #[error("nothing called `{0}` is in the trash")]
+    NotInTrash(String),
+    #[error("nothing is in the trash")]
+    EmptyTrash,
+    #[error("{work} cannot be brought back: {holder} has its place now")]
+    Successor { work: String, holder: String },
+    #[error(transparent)]
+    Removal(#[from] RemovalError),
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
 }

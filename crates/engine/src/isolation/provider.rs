@@ -88,9 +88,6 @@ pub trait IsolationProvider: Send + Sync {
     /// Lets go of what is left of an environment whose folder is gone, so that its branch is free.
     async fn forget(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError>;
 
-    /// Destroys an environment that holds nothing but what it was made with; refuses any other.
-    async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError>;
-
     /// What is really at an environment's path, if it is one of this codebase.
     async fn get(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError>;
 

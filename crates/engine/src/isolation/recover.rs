@@ -37,24 +37,15 @@ impl Isolation {
         &self.store
     }
 
-    /// Undoes an unfinished creation whose owner is gone. `false`: its owner is alive, or it is on
-    /// another machine, or somebody else was quicker; then there is nothing to do but wait.
+    /// Undoes an unfinished creation whose owner is gone, and finishes or undoes a removal. `false`:
+    /// its owner is alive, or it is on another machine, or somebody else was quicker; then there is
+    /// nothing to do but wait.
     pub async fn recover(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError> {
-        if environment.status != Status::Creating || environment.node != self.node {
+        if environment.status == Status::Removing {
+            return self.recover_removal(codebase, environment).await;
+        }
+        if environment.status != Status::Creating || !self.take_over_from_the_dead(environment).await? {
             return Ok(false);
-        }
-        if let Some(owner) = &environment.owner {
-            if !is_gone(owner, environment.lease_until, Moment::now()) {
-                return Ok(false);
-            }
-            let until = Moment::now().plus(LEASE);
-            if !self.store.take_over(environment.id, owner, this_process(), until).await? {
-                return Ok(false);
-            }
-        }
-        // A git that it started may still be writing.
-        if let Some(owner) = environment.owner.as_ref().filter(|owner| owner.boot == this_process().boot) {
-            end_calls_of(owner.process, owner.started).await;
         }
         let journal = self.store.journal(environment.id).await?;
         let kept = self.provider.withdraw(codebase, environment, branch_intent(&journal).as_ref()).await?;
@@ -67,6 +58,27 @@ impl Isolation {
         self.provider.settle(codebase, environment)?;
         self.store.record(environment.id, "withdrawn", Some(&why)).await?;
         tracing::info!(environment = %environment.id, branch = %environment.branch, "{why}");
+        Ok(true)
+    }
+
+    /// Takes an unfinished step over whose owner on this machine is gone, and ends what it left
+    /// running. Of several who try, one does.
+    pub(crate) async fn take_over_from_the_dead(&self, environment: &Environment) -> Result<bool, IsolationError> {
+        if environment.node != self.node {
+            return Ok(false);
+        }
+        let Some(owner) = &environment.owner else { return Ok(true) };
+        if !is_gone(owner, environment.lease_until, Moment::now()) {
+            return Ok(false);
+        }
+        let until = Moment::now().plus(LEASE);
+        if !self.store.take_over(environment.id, owner, this_process(), until).await? {
+            return Ok(false);
+        }
+        // A git that it started may still be writing.
+        if owner.boot == this_process().boot {
+            end_calls_of(owner.process, owner.started).await;
+        }
         Ok(true)
     }
 }

@@ -117,13 +117,14 @@ pub fn decide(facts: Facts) -> Decision {
             continue;
         }
         let environment = Box::new(candidate.environment);
-        if environment.status == Status::Creating {
+        if matches!(environment.status, Status::Creating | Status::Removing) {
             if own {
-                step("awaited", "another process is making it".to_owned());
+                let what = if environment.status == Status::Creating { "making" } else { "removing" };
+                step("awaited", format!("another process is {what} it"));
                 decision.choice = Choice::Wait(environment);
                 return decision;
             }
-            step("skipped", "it is not finished yet".to_owned());
+            step("skipped", format!("it is {}", environment.status));
             continue;
         }
         match candidate.presence {

@@ -110,37 +110,6 @@ impl IsolationProvider for WorktreeProvider {
         settled.map_err(|source| IsolationError::Io { what: "the worktree cannot be unlocked".to_owned(), source })
     }
 
-    async fn destroy(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError> {
-        let repo = self.repository(codebase);
-        let refuse = |why: String| IsolationError::NotUntouched { path: environment.path.clone(), why };
-        let facts =
-            facts_of(&self.git, codebase, std::slice::from_ref(environment)).await.remove(0).map_err(&refuse)?;
-        let here = match facts {
-            Facts::Missing => return Ok(()),
-            Facts::NotMounted => return Err(IsolationError::NotMounted(environment.path.clone())),
-            Facts::Present(here) => here,
-        };
-        if !here.status.is_clean() {
-            return Err(refuse("it has changes".to_owned()));
-        }
-        if here.status.head != environment.head_sha {
-            return Err(refuse("it has commits of its own".to_owned()));
-        }
-        let place = grove_git::Place::Worktree {
-            work_tree: &environment.path,
-            git_dir: &here.admin_dir,
-            common_dir: &repo.common_dir,
-        };
-        let ignored = self.git.command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
-        if !ignored.run().await?.stdout.is_empty() {
-            return Err(refuse("it has files that git ignores".to_owned()));
-        }
-        // Git's own removal checks once more and runs only on what was just found to hold nothing.
-        let remove = repo.command("worktree").args(["remove", "--"]).arg(&environment.path);
-        remove.long().run().await?;
-        Ok(())
-    }
-
     async fn get(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError> {
         Ok(self.list(codebase).await?.into_iter().find(|found| found.path == path))
     }
@@ -201,7 +170,7 @@ async fn look_at_new(git: &Git, common_dir: &Path, created: &Created, base: Opti
         Some(base) if base.sha == created.head => Counts { own_commits: Some(0), ahead_behind: Some((0, 0)) },
         _ => Counts::of(git, common_dir, &created.head, known).await,
     };
-    Facts::Present(Present { admin_dir: created.admin_dir.clone(), status, counts })
+    Facts::Present(Box::new(Present { admin_dir: created.admin_dir.clone(), status, counts }))
 }
 
 struct Worktree {

@@ -182,6 +182,15 @@ impl Settings {
         self.count("limits.min_free_disk")
     }
 
+    /// Names of folders that can be made again.
+    pub fn regenerable(&self) -> &[String] {
+        self.list("cleanup.regenerable")
+    }
+
+    pub fn trash_keep_days(&self) -> u64 {
+        self.count("cleanup.trash_keep_days")
+    }
+
     pub fn allowed_root(&self) -> Option<PathBuf> {
         self.path("security.allowed_root")
     }

@@ -3,6 +3,7 @@
 mod choosing;
 mod many;
 mod provider;
+mod restore;
 
 use grove_engine::codebases::Codebases;
 use grove_engine::isolation::{CreatedBy, Hints, Isolation, Wish};

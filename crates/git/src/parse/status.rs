@@ -10,6 +10,8 @@ pub struct Counts {
     pub staged: usize,
     pub unstaged: usize,
     pub conflicts: usize,
+    /// Submodules that differ from what the commit says, in their own commit or files.
+    pub submodules: usize,
     pub untracked: usize,
     pub ignored: usize,
 }
@@ -29,7 +31,7 @@ pub struct Status {
 impl Status {
     /// Changes to tracked files, staged or not.
     pub fn is_changed(&self) -> bool {
-        self.counts.staged + self.counts.unstaged + self.counts.conflicts > 0
+        self.counts.staged + self.counts.unstaged + self.counts.conflicts + self.counts.submodules > 0
     }
 
     pub fn is_clean(&self) -> bool {
@@ -71,8 +73,10 @@ pub fn status(output: &[u8]) -> Result<Status, GitError> {
                 let &[staged, unstaged] = field.get(2..4).ok_or_else(|| unreadable(field))? else {
                     return Err(unreadable(field));
                 };
+                let submodule = field.get(5) == Some(&b'S');
                 status.counts.staged += usize::from(staged != b'.');
-                status.counts.unstaged += usize::from(unstaged != b'.');
+                status.counts.unstaged += usize::from(unstaged != b'.' && !submodule);
+                status.counts.submodules += usize::from(unstaged != b'.' && submodule);
                 if field[0] == b'2' {
                     // A rename is followed by the path that it came from.
                     fields.next().ok_or_else(|| unreadable(field))?;
@@ -116,12 +120,16 @@ mod tests {
         let text = format!(
             "{}1 M. N... 100644 100644 100644 {OID} {OID} staged\0\
              1 .M N... 100644 100644 100644 {OID} {OID} un staged\n\0\
+             1 .M SC.. 160000 160000 160000 {OID} {OID} module\0\
              2 R. N... 100644 100644 100644 {OID} {OID} R100 new\0? old\0\
              u UU N... 100644 100644 100644 100644 {OID} {OID} {OID} both\0? new file\0! target/\0",
             head()
         );
         let read = status(text.as_bytes()).unwrap();
-        assert_eq!(read.counts, Counts { staged: 2, unstaged: 1, conflicts: 1, untracked: 1, ignored: 1 });
+        assert_eq!(
+            read.counts,
+            Counts { staged: 2, unstaged: 1, conflicts: 1, submodules: 1, untracked: 1, ignored: 1 }
+        );
         assert_eq!(read.branch.as_deref(), Some("issue-42"));
         assert_eq!(read.ahead_behind, Some((2, 1)));
         assert!(read.is_changed() && !read.is_clean());

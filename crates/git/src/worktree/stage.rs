@@ -7,13 +7,14 @@
 //! else is ever touched.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use grove_model::Nonce;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{AddError, Created, Journal, Step, TargetError};
+use crate::durable::{sync_dir, write_synced};
 use crate::lock::{grove_dir, repository_lock};
 use crate::{GitError, Place, Repository};
 
@@ -118,7 +119,7 @@ fn publish_entry(repo: &Repository, created: &Created, entry: &Path, files: &Pat
             number += 1;
             continue;
         }
-        write_synced(&files.join(".git"), &format!("gitdir: {}\n", admin.display()))?;
+        write_synced(&files.join(".git"), format!("gitdir: {}\n", admin.display()))?;
         match renameat_with(CWD, entry, CWD, &admin, RenameFlags::NOREPLACE) {
             Ok(()) => {
                 sync_dir(&entries)?;
@@ -163,14 +164,4 @@ pub(super) fn unlock(admin_dir: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => sync_dir(admin_dir),
     }
-}
-
-fn write_synced(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }

@@ -68,7 +68,7 @@ pub(super) async fn verify(repo: &Repository, created: &Created) -> Result<(Stat
         return Ok((status, Vec::new()));
     }
     let counts = &status.counts;
-    let files = counts.staged + counts.unstaged + counts.conflicts;
+    let files = counts.staged + counts.unstaged + counts.conflicts + counts.submodules;
     if counts.staged + counts.conflicts > 0 || !changed_by_attributes(repo, &created.path).await? {
         return Err(AddError::Flawed(Flaw::Changed { files }));
     }

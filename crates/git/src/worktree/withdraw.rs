@@ -14,6 +14,7 @@ use grove_model::{BranchName, Nonce};
 use super::{AddError, BranchIntent, source, stage};
 use crate::links;
 use crate::parse;
+use crate::removal::look::in_progress;
 use crate::{GitError, Place, Repository};
 
 /// What became of an unfinished creation.
@@ -121,8 +122,7 @@ async fn holds_nothing(
     branch: &BranchName,
     intent: &BranchIntent,
 ) -> Result<bool, GitError> {
-    let in_progress = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
-    if in_progress.iter().any(|name| entry.join(name).symlink_metadata().is_ok()) {
+    if in_progress(entry).is_some() {
         return Ok(false);
     }
     let place = Place::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };

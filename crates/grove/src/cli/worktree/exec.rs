@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 
 use grove_engine::Problem;
+use grove_git::lock::EnvironmentLock;
 use grove_model::Status;
 
 use super::{Context, Done};
@@ -25,6 +26,19 @@ pub async fn run(context: &Context, args: Args) -> Done {
     if !matches!(environment.status, Status::Active | Status::Failed) {
         let message = format!("`{}` is {}, so nothing was run there.", environment.branch, environment.status);
         return Err(Problem::new("not_active", message, "Wait until it is active."));
+    }
+    // Held by the command and all that it starts: nobody removes the worktree under them.
+    let lock = EnvironmentLock::open(&codebase.git_common_dir, environment.id);
+    match lock.and_then(|lock| Ok((lock.try_share()?, lock.let_inherit()?, lock))) {
+        Ok((true, (), lock)) => std::mem::forget(lock),
+        Ok((false, ..)) => {
+            let message = format!("`{}` is being moved by another grove, so nothing was run.", environment.branch);
+            return Err(Problem::new("busy", message, "Wait a moment and try again."));
+        }
+        Err(error) => {
+            let message = format!("`{}` cannot be locked, so nothing was run: {error}.", environment.branch);
+            return Err(Problem::new("not_writable", message, "Give yourself write access to the repository's .git."));
+        }
     }
     let entry = grove_git::links::entry_of(&environment.path, &codebase.git_common_dir);
     if environment.path.is_dir() && !matches!(entry, Ok(Some(_))) {

@@ -6,7 +6,10 @@ mod exec;
 mod list;
 mod orphans;
 mod path;
+mod remove;
 mod show;
+mod trash;
+mod undo;
 mod why;
 
 use clap::Subcommand;
@@ -31,6 +34,13 @@ pub enum Command {
     Exec(exec::Args),
     /// Take over a worktree that somebody else made
     Adopt(adopt::Args),
+    /// Remove a worktree; everything in it can be brought back
+    Remove(remove::Args),
+    /// Bring back what was removed
+    Undo(undo::Args),
+    /// Look at what was removed
+    #[command(subcommand)]
+    Trash(trash::Command),
     /// List worktrees that no record knows
     Orphans(orphans::Args),
     /// Say why a work is where it is
@@ -55,6 +65,9 @@ pub async fn run(context: &Context, command: Command) -> Done {
         Command::Path(named) => path::run(context, &named).await,
         Command::Exec(args) => exec::run(context, args).await,
         Command::Adopt(args) => adopt::run(context, &args).await,
+        Command::Remove(args) => remove::run(context, &args).await,
+        Command::Undo(args) => undo::run(context, &args).await,
+        Command::Trash(command) => trash::run(context, command).await,
         Command::Orphans(args) => orphans::run(context, &args).await,
         Command::Why(named) => why::run(context, &named).await,
     }

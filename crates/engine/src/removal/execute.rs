@@ -1,0 +1,252 @@
+//! A removal, step by step.
+
+use std::time::Duration;
+
+use grove_git::lock::{EnvironmentLock, Holder};
+use grove_git::removal::look::{Subject, fingerprint, pin_all};
+use grove_git::removal::{Manifest, RemovalError, Trashed};
+use grove_git::{GitError, Repository};
+use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
+use grove_store::{Begun, ConversationRef, Intent};
+use jiff::SignedDuration;
+
+use super::plan::lock_failed;
+use super::{Asker, Plan, Refusal, Removable, RemovalWish, Removed};
+use crate::isolation::journal::fault_point;
+use crate::isolation::{Isolation, IsolationError, mirror};
+use crate::owner::{LEASE, this_process};
+
+/// How long somebody else who moves an environment is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Isolation {
+    /// Removes an environment, or says everything that speaks against it. What is removed can be
+    /// brought back by [`Isolation::undo`].
+    pub async fn remove(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        wish: &RemovalWish,
+    ) -> Result<Removed, IsolationError> {
+        self.quarantine_broken(codebase).await?;
+        let lock = self.lock_of(codebase, environment)?;
+        let mut holder = self.wait_for_mover(&lock).await?;
+        // It may have been moved while we waited.
+        let environment = self.as_it_is(codebase, environment).await?;
+        let mut plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
+        if let (Plan::Remove(_), Holder::Commands(_), true) = (&plan, &holder, wish.force) {
+            if !lock.end_commands().await.map_err(lock_failed)? {
+                return Err(IsolationError::StillRunning { branch: environment.branch });
+            }
+            holder = Holder::Us;
+            plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
+        }
+        match plan {
+            Plan::Gone => {
+                self.end_record(codebase, &environment, Some("its folder is gone")).await?;
+                self.provider.forget(codebase, &environment).await?;
+                Ok(Removed::Gone)
+            }
+            Plan::Release => {
+                self.end_record(codebase, &environment, None).await?;
+                Ok(Removed::Released(environment.path))
+            }
+            Plan::Remove(removable) => {
+                if wish.seen.as_ref().is_some_and(|seen| *seen != removable.fingerprint) {
+                    return Err(IsolationError::ChangedMeanwhile { path: environment.path });
+                }
+                let reasons = removable.reasons(wish.force);
+                if !reasons.is_empty() {
+                    return Err(self.refusal(environment, reasons));
+                }
+                self.put_away(codebase, &environment, &removable, wish).await
+            }
+        }
+    }
+
+    fn refusal(&self, environment: Environment, reasons: Vec<(Question, Answer)>) -> IsolationError {
+        let keep_days = self.settings.trash_keep_days();
+        IsolationError::Refused(Box::new(Refusal { environment, reasons, keep_days }))
+    }
+
+    /// Who has the environment; somebody who moves it is waited for.
+    pub(super) async fn wait_for_mover(&self, lock: &EnvironmentLock) -> Result<Holder, IsolationError> {
+        let began = std::time::Instant::now();
+        loop {
+            match lock.try_alone().map_err(lock_failed)? {
+                Holder::Mover if began.elapsed() < PATIENCE => tokio::time::sleep(Duration::from_millis(20)).await,
+                holder => return Ok(holder),
+            }
+        }
+    }
+
+    /// The record as it is now, with what a crash left half way finished.
+    async fn as_it_is(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
+        let now = self.reread(environment).await?;
+        match now.status {
+            Status::Creating => self.recover(codebase, &now).await?,
+            Status::Removing => self.recover_held(codebase, &now).await?,
+            _ => return Ok(now),
+        };
+        let now = self.reread(environment).await?;
+        match now.status {
+            Status::Destroyed => Err(IsolationError::NoSuch(now.branch.to_string())),
+            Status::Creating | Status::Removing => Err(IsolationError::InTheMaking { work: now.work.to_string() }),
+            _ => Ok(now),
+        }
+    }
+
+    pub(super) async fn reread(&self, environment: &Environment) -> Result<Environment, IsolationError> {
+        let found = self.store.environment(environment.id).await?;
+        found.ok_or_else(|| IsolationError::NoSuch(environment.branch.to_string()))
+    }
+
+    /// The record ends; nothing on disk is touched but its mirror.
+    async fn end_record(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        why: Option<&str>,
+    ) -> Result<(), IsolationError> {
+        self.store.advance(environment.id, environment.status, Status::Destroyed, why).await?;
+        self.store.clear_references(environment.id).await?;
+        remove_mirror(codebase, environment);
+        Ok(())
+    }
+
+    async fn put_away(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        removable: &Removable,
+        wish: &RemovalWish,
+    ) -> Result<Removed, IsolationError> {
+        let repo = self.repository(codebase);
+        let now = Moment::now();
+        let subject = Subject {
+            path: &environment.path,
+            entry: &removable.entry,
+            branch: &environment.branch,
+            needed: &[],
+            regenerable: &[],
+        };
+        let trashed = Trashed::new(&repo, Manifest::new(environment.id, subject, &removable.look, now));
+        let manifest = serde_json::to_string(&trashed.manifest)
+            .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;
+        let but_for: Option<&[ConversationRef]> = match &wish.asker {
+            Asker::Conversation(us) if !wish.force => Some(std::slice::from_ref(us)),
+            _ => None,
+        };
+        let intent = Intent {
+            environment: environment.id,
+            from: environment.status,
+            owner: this_process(),
+            lease_until: now.plus(LEASE),
+            manifest: &manifest,
+            removed_at: now,
+            but_for,
+        };
+        match self.store.begin_removal(&intent).await? {
+            Begun::Yes => {}
+            Begun::InUse(others) => {
+                let reason = (Question::Conversations, Answer::Yes(others.join(", ")));
+                return Err(self.refusal(environment.clone(), vec![reason]));
+            }
+            Begun::Moved | Begun::Successor => {
+                return Err(IsolationError::ChangedMeanwhile { path: environment.path.clone() });
+            }
+        }
+        fault_point("removing");
+        if let Err(error) = self.bury(&repo, &trashed, subject, removable).await {
+            return Err(self.give_way(&repo, &trashed, error).await);
+        }
+        self.bury_rest(codebase, environment, &trashed).await
+    }
+
+    /// Up to the moment when both renames are done.
+    async fn bury(
+        &self,
+        repo: &Repository,
+        trashed: &Trashed,
+        subject: Subject<'_>,
+        removable: &Removable,
+    ) -> Result<(), IsolationError> {
+        let base = trashed.manifest.pins();
+        let (prepared, pinned, again) = tokio::join!(
+            trashed.prepare(repo),
+            pin_all(repo, &base, subject, &removable.look),
+            fingerprint(repo, subject),
+        );
+        prepared.map_err(IsolationError::Removal)?;
+        pinned.map_err(|error| match error {
+            GitError::Interrupted { .. } => IsolationError::Git(error),
+            other => IsolationError::Removal(RemovalError::Pin(other.to_string())),
+        })?;
+        fault_point("pinned");
+        // Whatever could not be looked at then cannot be compared now.
+        match again {
+            Ok(again) if again != removable.fingerprint => {
+                return Err(IsolationError::ChangedMeanwhile { path: subject.path.to_owned() });
+            }
+            Err(error @ GitError::Interrupted { .. }) => return Err(IsolationError::Git(error)),
+            _ => {}
+        }
+        trashed.bury_files().map_err(IsolationError::Removal)?;
+        fault_point("files-buried");
+        trashed.bury_entry(repo).map_err(IsolationError::Removal)
+    }
+
+    /// Nothing happened: everything goes back to where it was. Gives the error to report.
+    async fn give_way(&self, repo: &Repository, trashed: &Trashed, error: IsolationError) -> IsolationError {
+        let back = async {
+            trashed.unbury_files()?;
+            trashed.abandon(repo).await
+        };
+        let id = trashed.manifest.environment;
+        match back.await {
+            Ok(()) => {
+                if let Err(store) = self.store.leave_trash(id).await {
+                    tracing::error!(environment = %id, "a removal that gave way could not be recorded: {store}");
+                }
+            }
+            // The intent stays; the next look goes on from here.
+            Err(left) => tracing::error!(environment = %id, "a removal could not be taken back: {left}"),
+        }
+        error
+    }
+
+    /// From the second rename on: branch, mirror, record. Also after a crash.
+    pub(super) async fn bury_rest(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        trashed: &Trashed,
+    ) -> Result<Removed, IsolationError> {
+        let repo = self.repository(codebase);
+        fault_point("entry-buried");
+        let branch_gone = match trashed.drop_branch(&repo).await {
+            Ok(gone) => gone,
+            Err(error) => {
+                tracing::warn!(environment = %environment.id, "its branch stays: {error}");
+                false
+            }
+        };
+        fault_point("branch-gone");
+        remove_mirror(codebase, environment);
+        let days = i64::try_from(self.settings.trash_keep_days()).unwrap_or(i64::MAX / 86_400);
+        let undo_until = trashed.manifest.removed_at.plus(SignedDuration::from_secs(days.saturating_mul(86_400)));
+        self.store.end_removal(environment.id, Status::Destroyed, Some(undo_until)).await?;
+        fault_point("destroyed");
+        tracing::info!(environment = %environment.id, branch = %environment.branch, "removed");
+        let fate = trashed.manifest.fate.clone();
+        let sheds = !trashed.manifest.regenerable.is_empty();
+        Ok(Removed::Trashed { fate, branch_kept: !branch_gone, undo_until, sheds })
+    }
+}
+
+/// A mirror that stays is a nuisance, not a loss.
+pub(super) fn remove_mirror(codebase: &Codebase, environment: &Environment) {
+    if let Err(error) = mirror::remove(codebase, environment) {
+        tracing::warn!(environment = %environment.id, "its mirror could not be taken away: {error}");
+    }
+}

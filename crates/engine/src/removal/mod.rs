@@ -1,0 +1,94 @@
+//! Removing an environment so that nothing is lost, and bringing it back.
+//!
+//! * [`plan`]: everything that speaks against it, from git, the disk and the record.
+//! * [`execute`]: the intent in the store → pins → two renames → the branch → `destroyed`.
+//! * [`undo`]: the same in reverse.
+//! * [`recover`]: what a crash left half way goes back before the first rename, forward after it.
+//! * [`trash`]: what waits there, and when it goes.
+
+mod execute;
+mod plan;
+mod recover;
+mod trash;
+mod undo;
+
+use std::path::PathBuf;
+
+use grove_git::removal::{BranchFate, Fingerprint};
+use grove_model::{Answer, Environment, Moment, Question};
+use grove_store::ConversationRef;
+
+pub use trash::{Swept, TrashItem};
+
+/// Who wants an environment removed, which decides whose use of it is a reason not to.
+#[derive(Clone, Debug, Default)]
+pub enum Asker {
+    /// Terminal, page or API: conversations that only remember it are no reason.
+    #[default]
+    Person,
+    /// From within a conversation: any other that works there is.
+    Conversation(ConversationRef),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RemovalWish {
+    /// Overrides the reasons, and nothing else.
+    pub force: bool,
+    /// What somebody saw when they decided; anything else now is a reason to ask again.
+    pub seen: Option<Fingerprint>,
+    pub asker: Asker,
+}
+
+/// What a removal would do.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// Its folder is gone already: the record ends.
+    Gone,
+    /// Somebody else made it: the record ends, the folder stays.
+    Release,
+    Remove(Box<Removable>),
+}
+
+/// An environment that is there and ours.
+#[derive(Clone, Debug)]
+pub struct Removable {
+    pub checks: Vec<(Question, Answer)>,
+    pub fingerprint: Fingerprint,
+    pub branch: BranchFate,
+    pub(crate) entry: PathBuf,
+    pub(crate) look: grove_git::Look,
+}
+
+impl Removable {
+    /// What speaks against it; with `force`, only what cannot be overridden.
+    pub fn reasons(&self, force: bool) -> Vec<(Question, Answer)> {
+        let against = |(question, answer): &&(Question, Answer)| {
+            !answer.is_no() && (!force || (question.is_hard() && matches!(answer, Answer::Yes(_))))
+        };
+        self.checks.iter().filter(against).cloned().collect()
+    }
+}
+
+/// What became of it.
+#[derive(Clone, Debug)]
+pub enum Removed {
+    Gone,
+    Released(PathBuf),
+    Trashed {
+        /// What the plan said of the branch.
+        fate: BranchFate,
+        /// Whether it is still there.
+        branch_kept: bool,
+        undo_until: Moment,
+        /// Whether something waits to be deleted at once.
+        sheds: bool,
+    },
+}
+
+/// A refused removal: the environment and everything that speaks against it.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub environment: Environment,
+    pub reasons: Vec<(Question, Answer)>,
+    pub keep_days: u64,
+}

@@ -1,0 +1,118 @@
+//! Everything that speaks against a removal.
+
+use grove_git::lock::{EnvironmentLock, Holder};
+use grove_git::removal::look::{Subject, look};
+use grove_git::{Repository, links};
+use grove_model::{Answer, Codebase, Environment, Question};
+
+use super::{Asker, Plan, Removable};
+use crate::isolation::{Isolation, IsolationError, with_repository_settings};
+use crate::view::{OnDisk, on_disk};
+
+impl Isolation {
+    /// What a removal would do and what speaks against it. Changes nothing.
+    pub async fn plan_removal(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        asker: &Asker,
+    ) -> Result<Plan, IsolationError> {
+        let lock = self.lock_of(codebase, environment)?;
+        let holder = lock.try_alone().map_err(lock_failed)?;
+        self.plan_with(codebase, environment, asker, &holder).await
+    }
+
+    pub(super) fn lock_of(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<EnvironmentLock, IsolationError> {
+        EnvironmentLock::open(&codebase.git_common_dir, environment.id).map_err(lock_failed)
+    }
+
+    pub(super) async fn plan_with(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        asker: &Asker,
+        holder: &Holder,
+    ) -> Result<Plan, IsolationError> {
+        let broken = |why: String| IsolationError::Broken { path: environment.path.clone(), why };
+        let (entry, flaw) = match on_disk(environment, &codebase.git_common_dir) {
+            OnDisk::Gone => return Ok(Plan::Gone),
+            OnDisk::NotMounted => return Err(IsolationError::NotMounted(environment.path.clone())),
+            OnDisk::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
+            OnDisk::Worktree(entry) => (entry, None),
+            OnDisk::Unknown(why) => match unlinked(codebase, environment)? {
+                Some(entry) => (entry, Some(why)),
+                None => return Err(IsolationError::Foreign { path: environment.path.clone(), why }),
+            },
+        };
+        if environment.is_adopted() {
+            return Ok(Plan::Release);
+        }
+        let repo = self.repository(codebase);
+        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let needed: Vec<&str> = codebase.default_branch.as_deref().into_iter().collect();
+        let subject = Subject {
+            path: &environment.path,
+            entry: &entry,
+            branch: &environment.branch,
+            needed: &needed,
+            regenerable: settings.regenerable(),
+        };
+        let look = Box::pin(look(&repo, subject)).await;
+        let mut checks = look.answers.clone();
+        if let Some(why) = flaw {
+            checks.retain(|(question, _)| *question != Question::Changes);
+            checks.insert(0, (Question::Changes, Answer::Unknown(why)));
+        }
+        checks.push((Question::LiveRun, live_run(holder)));
+        checks.push((Question::Conversations, self.used_by(environment, asker).await?));
+        let pr = environment.metadata.pr.as_ref().filter(|pr| pr.state.eq_ignore_ascii_case("open"));
+        checks.push((Question::PullRequest, Answer::of(pr.map(|pr| format!("#{}", pr.number)))));
+        let (fingerprint, branch) = (look.fingerprint.clone(), look.branch.clone());
+        Ok(Plan::Remove(Box::new(Removable { checks, fingerprint, branch, entry, look })))
+    }
+
+    async fn used_by(&self, environment: &Environment, asker: &Asker) -> Result<Answer, IsolationError> {
+        let Asker::Conversation(us) = asker else { return Ok(Answer::No) };
+        let all = self.store.conversations_of(environment.id).await?;
+        let others: Vec<String> = all.into_iter().filter(|other| other != us).map(|other| other.id).collect();
+        Ok(Answer::of(Some(others.join(", ")).filter(|text| !text.is_empty())))
+    }
+
+    pub(super) fn repository(&self, codebase: &Codebase) -> Repository {
+        Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir)
+    }
+}
+
+pub(super) fn lock_failed(source: std::io::Error) -> IsolationError {
+    IsolationError::Io { what: "the environment cannot be locked".to_owned(), source }
+}
+
+fn live_run(holder: &Holder) -> Answer {
+    match holder {
+        Holder::Us => Answer::No,
+        Holder::Mover => Answer::Unknown("another grove moves it at this moment".to_owned()),
+        Holder::Commands(processes) => {
+            let list: Vec<String> = processes.iter().map(ToString::to_string).collect();
+            Answer::Yes(if list.is_empty() { "a command".to_owned() } else { format!("process {}", list.join(", ")) })
+        }
+    }
+}
+
+/// The entry of a worktree that only lost its `.git`; nothing else stands there.
+fn unlinked(codebase: &Codebase, environment: &Environment) -> Result<Option<std::path::PathBuf>, IsolationError> {
+    let failed = |source| IsolationError::Io { what: "git's entries cannot be looked at".to_owned(), source };
+    let lost = environment.path.join(".git").symlink_metadata();
+    if !environment.path.is_dir() || !lost.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    for entry in links::entries(&codebase.git_common_dir).map_err(failed)? {
+        if links::worktree_of(&entry).map_err(failed)?.as_deref() == Some(&environment.path) {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,72 @@
+//! A removal or an undo that was cut short.
+
+use grove_git::lock::Holder;
+use grove_git::removal::{RemovalError, Trashed};
+use grove_model::{Codebase, Environment, Status};
+use grove_store::{Phase, TrashRow};
+
+use super::plan::lock_failed;
+use crate::isolation::{Isolation, IsolationError};
+
+impl Isolation {
+    /// Finishes or takes back a removal or an undo whose owner is gone; `false`: it is at work, or
+    /// somebody else was quicker.
+    pub(crate) async fn recover_removal(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<bool, IsolationError> {
+        let lock = self.lock_of(codebase, environment)?;
+        match lock.try_alone().map_err(lock_failed)? {
+            Holder::Us => self.recover_held(codebase, environment).await,
+            // Commands may still run in a directory that was on its way.
+            Holder::Commands(_) => self.recover_held(codebase, environment).await,
+            Holder::Mover => Ok(false),
+        }
+    }
+
+    /// The same for a caller that has the environment's lock.
+    pub(super) async fn recover_held(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<bool, IsolationError> {
+        if environment.status != Status::Removing || !self.take_over_from_the_dead(environment).await? {
+            return Ok(false);
+        }
+        let Some(row) = self.store.trash_row(environment.id).await? else {
+            return Err(IsolationError::Removal(RemovalError::BadManifest("its row is missing".to_owned())));
+        };
+        let mut trashed = self.trashed(codebase, &row)?;
+        let repo = self.repository(codebase);
+        match row.phase {
+            Phase::Kept => return Ok(false),
+            Phase::Moving if trashed.files_are_buried() => {
+                trashed.bury_entry(&repo).map_err(IsolationError::Removal)?;
+                self.bury_rest(codebase, environment, &trashed).await?;
+            }
+            Phase::Moving => {
+                trashed.abandon(&repo).await.map_err(IsolationError::Removal)?;
+                self.store.leave_trash(environment.id).await?;
+            }
+            Phase::Returning if trashed.entry_is_buried() => {
+                trashed.stay().map_err(IsolationError::Removal)?;
+                self.store.stay_in_trash(environment.id, resting_status(&row)).await?;
+            }
+            Phase::Returning => self.return_rest(codebase, environment, &mut trashed).await?,
+        }
+        tracing::info!(environment = %environment.id, branch = %environment.branch, "an unfinished removal was put right");
+        Ok(true)
+    }
+
+    pub(super) fn trashed(&self, codebase: &Codebase, row: &TrashRow) -> Result<Trashed, IsolationError> {
+        let manifest = serde_json::from_str(&row.manifest)
+            .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;
+        Ok(Trashed::new(&self.repository(codebase), manifest))
+    }
+}
+
+/// The status of an environment that waits in the trash.
+pub(super) fn resting_status(row: &TrashRow) -> Status {
+    if row.keep_until.is_some() { Status::Destroyed } else { Status::Hibernated }
+}

@@ -1,0 +1,158 @@
+//! What waits in the trash, and when it goes.
+
+use std::time::SystemTime;
+
+use grove_git::lock::Holder;
+use grove_git::removal::{Manifest, compact};
+use grove_model::{Codebase, Environment, Moment};
+use grove_store::{Phase, TrashRow};
+use jiff::SignedDuration;
+
+use super::plan::lock_failed;
+use crate::isolation::{Isolation, IsolationError};
+
+/// How long everything stays as it was.
+const A_DAY: SignedDuration = SignedDuration::from_hours(24);
+/// Times of files and of the record may differ by so much.
+const SLACK: SignedDuration = SignedDuration::from_secs(5);
+
+/// One environment that can be brought back.
+#[derive(Clone, Debug)]
+pub struct TrashItem {
+    pub environment: Environment,
+    pub manifest: Manifest,
+    pub removed_at: Moment,
+    pub undo_until: Option<Moment>,
+    pub compacted: bool,
+    pub bytes: u64,
+}
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Environments of which folders that can be made again were deleted.
+    pub shed: usize,
+    /// Environments whose tracked files wait in git alone.
+    pub compacted: usize,
+    /// Branches of environments that are gone for good.
+    pub expired: Vec<String>,
+}
+
+impl Isolation {
+    /// What is in the trash, the last removed first.
+    pub async fn trash(&self, codebase: &Codebase) -> Result<Vec<TrashItem>, IsolationError> {
+        let all = self.store.environments(codebase.id, true).await?;
+        let mut items = Vec::new();
+        for row in self.store.trash_of(codebase.id).await?.into_iter().rev() {
+            let Some(environment) = all.iter().find(|environment| environment.id == row.environment) else { continue };
+            if row.phase != Phase::Kept || row.keep_until.is_none() {
+                continue;
+            }
+            let trashed = self.trashed(codebase, &row)?;
+            items.push(TrashItem {
+                environment: environment.clone(),
+                removed_at: row.removed_at,
+                undo_until: row.keep_until,
+                compacted: row.compacted_at.is_some(),
+                bytes: trashed.size(),
+                manifest: trashed.manifest,
+            });
+        }
+        Ok(items)
+    }
+
+    /// Deletes one for good.
+    pub async fn drop_from_trash(&self, codebase: &Codebase, item: &TrashItem) -> Result<(), IsolationError> {
+        let lock = self.lock_of(codebase, &item.environment)?;
+        if self.wait_for_mover(&lock).await? == Holder::Mover {
+            return Err(IsolationError::InTheMaking { work: item.environment.work.to_string() });
+        }
+        let row = self.store.trash_row(item.environment.id).await?.filter(|row| row.phase == Phase::Kept);
+        let row = row.ok_or_else(|| IsolationError::NotInTrash(item.environment.branch.to_string()))?;
+        self.drop_row(codebase, &row).await
+    }
+
+    async fn drop_row(&self, codebase: &Codebase, row: &TrashRow) -> Result<(), IsolationError> {
+        let trashed = self.trashed(codebase, row)?;
+        trashed.destroy(&self.repository(codebase)).await.map_err(IsolationError::Removal)?;
+        self.store.forget_trash(row.environment).await?;
+        Ok(())
+    }
+
+    /// Lets go of what need not be kept any longer, as of `now`. One that cannot be looked at or is
+    /// being moved is left for the next time.
+    pub async fn sweep_trash(&self, codebase: &Codebase, now: Moment) -> Result<Swept, IsolationError> {
+        let mut swept = Swept::default();
+        let all = self.store.environments(codebase.id, true).await?;
+        for row in self.store.trash_of(codebase.id).await? {
+            let Some(environment) = all.iter().find(|environment| environment.id == row.environment) else { continue };
+            if row.phase != Phase::Kept || environment.node != self.node {
+                continue;
+            }
+            if let Err(error) = self.sweep_one(codebase, environment, &row, now, &mut swept).await {
+                tracing::warn!(environment = %row.environment, "the trash could not be swept: {error}");
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn sweep_one(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        row: &TrashRow,
+        now: Moment,
+        swept: &mut Swept,
+    ) -> Result<(), IsolationError> {
+        let lock = self.lock_of(codebase, environment)?;
+        if lock.try_alone().map_err(lock_failed)? != Holder::Us {
+            return Ok(());
+        }
+        // Under the lock it may be on its way back, or gone.
+        let Some(row) = self.store.trash_row(row.environment).await?.filter(|row| row.phase == Phase::Kept) else {
+            return Ok(());
+        };
+        let repo = self.repository(codebase);
+        let trashed = self.trashed(codebase, &row)?;
+        if !trashed.files_are_buried() && environment.path.parent().is_some_and(std::path::Path::exists) {
+            // Somebody dropped it and did not come to the end.
+            return self.drop_row(codebase, &row).await;
+        }
+        let shed = trashed.shed().map_err(IsolationError::Removal)?;
+        if row.keep_until.is_some_and(|until| until < now) {
+            let written = trashed.last_written().map_err(|source| IsolationError::Io {
+                what: format!("{} cannot be looked at", trashed.manifest.files.display()),
+                source,
+            })?;
+            let kept_for = row.keep_until.map_or(A_DAY, |until| until.since(row.removed_at));
+            let written = moment_of(written);
+            if written > row.removed_at.plus(SLACK) && written.plus(kept_for) > now {
+                tracing::info!(environment = %row.environment, "kept on: something was written there since it was removed");
+                self.store.keep_in_trash_until(row.environment, written.plus(kept_for)).await?;
+            } else {
+                tracing::info!(environment = %row.environment, branch = %environment.branch, "its time in the trash is over");
+                self.drop_row(codebase, &row).await?;
+                swept.expired.push(environment.branch.to_string());
+                return Ok(());
+            }
+        } else if row.compacted_at.is_none() && row.removed_at.plus(A_DAY) < now {
+            trashed.compact(&repo).await.map_err(IsolationError::Removal)?;
+            self.store.trash_is_compacted(row.environment, now).await?;
+            swept.compacted += 1;
+        }
+        drop(lock);
+        if let Some(place) = shed {
+            compact::delete_slowly(&place).await.map_err(|source| IsolationError::Io {
+                what: format!("{} cannot be deleted", place.display()),
+                source,
+            })?;
+            swept.shed += 1;
+        }
+        Ok(())
+    }
+}
+
+fn moment_of(time: SystemTime) -> Moment {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    i64::try_from(seconds).ok().and_then(Moment::from_unix).unwrap_or_else(Moment::now)
+}

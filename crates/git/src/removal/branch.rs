@@ -1,0 +1,173 @@
+//! What becomes of the branch of a removed worktree, and how it comes back.
+//!
+//! It goes only if everything on it is also somewhere else that stays, and only while it is where
+//! it was seen. Its reflog and its section of the config are kept beside the trash.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use grove_model::{BranchName, CommitSha};
+use serde::{Deserialize, Serialize};
+
+use super::RemovalError;
+use crate::{GitError, Repository};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fate", rename_all = "snake_case")]
+pub enum BranchFate {
+    /// There is no such branch.
+    Absent,
+    /// Everything on it is elsewhere too.
+    Goes { tip: CommitSha },
+    /// So many commits are nowhere else.
+    OwnCommits { tip: CommitSha, commits: u64 },
+    /// The main checkout or another worktree is on it, or new work starts from it.
+    InUse { tip: CommitSha },
+    /// It could not be found out.
+    Unknown { why: String },
+}
+
+impl BranchFate {
+    pub fn tip(&self) -> Option<&CommitSha> {
+        match self {
+            BranchFate::Goes { tip } | BranchFate::OwnCommits { tip, .. } | BranchFate::InUse { tip } => Some(tip),
+            BranchFate::Absent | BranchFate::Unknown { .. } => None,
+        }
+    }
+
+    /// Whether the branch is there after the removal.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self, BranchFate::Absent | BranchFate::Goes { .. })
+    }
+}
+
+/// Asks what may become of `branch` when the worktree at `path` goes. `needed`: branches that stay
+/// whatever is on them.
+pub(super) async fn fate(repo: &Repository, path: &Path, branch: &BranchName, needed: &[&str]) -> BranchFate {
+    match try_fate(repo, path, branch, needed).await {
+        Ok(fate) => fate,
+        Err(error) => BranchFate::Unknown { why: error.to_string() },
+    }
+}
+
+async fn try_fate(
+    repo: &Repository,
+    path: &Path,
+    branch: &BranchName,
+    needed: &[&str],
+) -> Result<BranchFate, GitError> {
+    let name = branch.full_ref();
+    let own = [name.as_str()];
+    let (refs, worktrees, head) =
+        tokio::join!(repo.refs(std::slice::from_ref(&name)), repo.worktrees(), own_commits(repo, &name, &own));
+    let Some(tip) = refs?.get(&name).map(|line| line.at.clone()) else { return Ok(BranchFate::Absent) };
+    let elsewhere = worktrees?.iter().any(|entry| entry.path != path && entry.branch() == Some(branch.as_str()));
+    // A bare repository has no checkout that holds its HEAD's branch.
+    let named_by_head =
+        fs::read_to_string(repo.common_dir.join("HEAD")).is_ok_and(|head| head.trim_end() == format!("ref: {name}"));
+    if elsewhere || named_by_head || needed.contains(&branch.as_str()) {
+        return Ok(BranchFate::InUse { tip });
+    }
+    match head? {
+        0 => Ok(BranchFate::Goes { tip }),
+        commits => Ok(BranchFate::OwnCommits { tip, commits }),
+    }
+}
+
+/// How many commits of `revision` no ref but `without` holds. Pins of the trash do not count, nor
+/// does what any worktree has checked out.
+pub(super) async fn own_commits(repo: &Repository, revision: &str, without: &[&str]) -> Result<u64, GitError> {
+    // A full ref or an id: no option can hide in it.
+    let count = repo.command("rev-list").args(["--count", revision, "--not", "--single-worktree"]);
+    let count = count.arg("--exclude=refs/grove/*");
+    let count = count.args(without.iter().map(|name| format!("--exclude={name}"))).arg("--all");
+    let text = count.long().text().await?;
+    text.parse().map_err(|_| GitError::unreadable("rev-list", text))
+}
+
+/// Where a branch's reflog and config are kept while it is gone.
+const LOG: &str = "branch.log";
+const CONFIG: &str = "branch.config";
+
+fn log_of(repo: &Repository, name: &str) -> PathBuf {
+    repo.common_dir.join("logs").join(name)
+}
+
+/// Copies what goes with the branch into the trash, before it does.
+pub(super) async fn keep_traces(repo: &Repository, branch: &BranchName, aside: &Path) -> Result<(), RemovalError> {
+    let io = |error| RemovalError::io("the branch's reflog cannot be kept")(error);
+    match fs::copy(log_of(repo, &branch.full_ref()), aside.join(LOG)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+        _ => {}
+    }
+    let config = fs::read_to_string(repo.common_dir.join("config")).unwrap_or_default();
+    if !config.contains(&section_header(branch)) {
+        return Ok(());
+    }
+    let listed = repo.command("config").args(["--local", "--list", "-z"]).run().await?;
+    let prefix = format!("branch.{branch}.");
+    let ours = listed.stdout.split(|byte| *byte == 0).filter(|entry| entry.starts_with(prefix.as_bytes()));
+    let mut kept = ours.collect::<Vec<_>>().join(&0);
+    kept.push(0);
+    fs::write(aside.join(CONFIG), kept).map_err(io)
+}
+
+fn section_header(branch: &BranchName) -> String {
+    format!("[branch \"{}\"]", branch.as_str().replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Deletes the branch if it is still at `tip`. One that was moved or taken away meanwhile is left
+/// as it is.
+pub async fn delete(repo: &Repository, branch: &BranchName, tip: &CommitSha, aside: &Path) -> Result<bool, GitError> {
+    let name = branch.full_ref();
+    match repo.refs(std::slice::from_ref(&name)).await?.get(&name) {
+        Some(line) if line.at == *tip => {}
+        Some(_) => return Ok(false),
+        None => return Ok(true),
+    }
+    match repo.delete_ref(&name, tip).await {
+        Ok(()) => {}
+        Err(GitError::Failed { .. }) if repo.commit_of(&name).await?.as_ref() != Some(tip) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    if aside.join(CONFIG).exists() {
+        let section = format!("branch.{branch}");
+        // 128: somebody took it away already.
+        repo.command("config").args(["--local", "--remove-section", &section]).run_for(&[0, 128]).await?;
+    }
+    Ok(true)
+}
+
+/// Brings a branch that was deleted back to where it was, with its reflog and config.
+pub async fn restore(
+    repo: &Repository,
+    branch: &BranchName,
+    tip: &CommitSha,
+    traces: Option<&Path>,
+) -> Result<(), RemovalError> {
+    let name = branch.full_ref();
+    match repo.refs(std::slice::from_ref(&name)).await?.get(&name) {
+        Some(line) if line.at == *tip => return Ok(()),
+        Some(line) => {
+            let (was, now) = (tip.short().to_owned(), line.at.short().to_owned());
+            return Err(RemovalError::BranchMoved { name: branch.to_string(), was, now });
+        }
+        None => {}
+    }
+    let kept = |name: &str| traces.and_then(|traces| fs::read(traces.join(name)).ok());
+    repo.move_ref(&name, None, tip, "grove: removal undone").await?;
+    if let Some(log) = kept(LOG).filter(|_| !repo.common_dir.join("reftable").exists()) {
+        let io = |error| RemovalError::io("the branch's reflog cannot be brought back")(error);
+        let path = log_of(repo, &name);
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
+        fs::write(path, log).map_err(io)?;
+    }
+    let config = kept(CONFIG).unwrap_or_default();
+    for entry in config.split(|byte| *byte == 0) {
+        let text = String::from_utf8_lossy(entry);
+        let Some((key, value)) = text.split_once('\n') else { continue };
+        repo.command("config").args(["--local", "--add", key, value]).run().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! Making the trash smaller without losing anything: folders that can be made again go at once,
+//! tracked files that a pinned object holds byte for byte go after a day and are written again by
+//! an undo.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, PermissionsExt as _};
+
+use super::{RemovalError, Trashed};
+use crate::durable::{sync_dir, write_synced};
+use crate::{GitError, Repository, parse};
+
+/// The list of what was taken out, beside the entry.
+const LIST: &str = "compacted";
+/// So many bytes are asked of git at once when they are written again.
+const CHUNK: u64 = 32 * 1024 * 1024;
+
+/// Where folders that can be made again wait for their end.
+pub(super) fn shed_place(files: &Path) -> PathBuf {
+    files.with_extension("shed")
+}
+
+impl Trashed {
+    /// Renames the folders that can be made again out of the way, and gives where they are now:
+    /// an undo need not wait until they are deleted.
+    pub fn shed(&self) -> Result<Option<PathBuf>, RemovalError> {
+        let place = shed_place(&self.manifest.files);
+        let failed = |path: &Path| RemovalError::io(format!("{} cannot be moved", path.display()));
+        for folder in &self.manifest.regenerable {
+            let from = self.manifest.files.join(folder);
+            if !from.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                continue;
+            }
+            fs::create_dir_all(&place).map_err(failed(&place))?;
+            let to = place.join(grove_model::Nonce::new().to_string());
+            // The folder above must not look changed.
+            let parent = from.parent().unwrap_or(&self.manifest.files);
+            let kept = File::open(parent).and_then(|dir| Ok((dir.metadata()?.modified()?, dir)));
+            fs::rename(&from, &to).map_err(failed(&from))?;
+            if let Ok((time, dir)) = kept {
+                let _ = dir.set_modified(time);
+            }
+        }
+        Ok(place.exists().then_some(place))
+    }
+
+    /// Takes out the tracked files that git can give back byte for byte. Gives how many.
+    pub async fn compact(&self, repo: &Repository) -> Result<usize, RemovalError> {
+        let files = &self.manifest.files;
+        let list = self.aside().join(LIST);
+        if list.exists() || !self.files_are_buried() || !self.entry_is_buried() {
+            return Ok(0);
+        }
+        let held = self.held_by_pins(repo).await?;
+        let index = self.buried_entry().join("index");
+        let tracked =
+            repo.command("ls-files").env("GIT_INDEX_FILE", &index).args(["-z", "--stage"]).long().run().await?;
+        let mut candidates = Vec::new();
+        for line in tracked.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+            let Some((id, path)) = plain_file(line) else { continue };
+            let meta = files.join(&path).symlink_metadata();
+            let plain = meta.is_ok_and(|meta| meta.is_file() && meta.nlink() == 1);
+            if plain && held.contains(id) && !path.as_os_str().as_bytes().contains(&b'\n') {
+                candidates.push((id.to_owned(), path));
+            }
+        }
+        let names: Vec<u8> =
+            candidates.iter().flat_map(|(_, path)| [files.join(path).as_os_str().as_bytes(), b"\n"].concat()).collect();
+        let hashed =
+            repo.command("hash-object").args(["--no-filters", "--stdin-paths"]).stdin(names).long().text().await?;
+        let same = candidates
+            .into_iter()
+            .zip(hashed.lines())
+            .filter(|((id, _), is)| id == is)
+            .map(|((id, path), _)| (id, path));
+        let (mut lines, mut gone, mut folders) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (id, path) in same {
+            let failed = || RemovalError::io(format!("{} cannot be looked at", path.display()));
+            let meta = files.join(&path).symlink_metadata().map_err(failed())?;
+            lines.push(line_of(&id, &meta, &path));
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            if !folders.contains_key(&folder) {
+                let meta = files.join(&folder).symlink_metadata().map_err(failed())?;
+                folders.insert(folder.clone(), line_of("-", &meta, &folder));
+            }
+            gone.push(files.join(&path));
+        }
+        lines.extend(folders.into_values());
+        let failed = |path: &Path| RemovalError::io(format!("{} cannot be written", path.display()));
+        // Known before it is gone.
+        write_synced(&list, lines.concat()).map_err(failed(&list))?;
+        sync_dir(self.aside()).map_err(failed(self.aside()))?;
+        for path in &gone {
+            fs::remove_file(path).map_err(failed(path))?;
+        }
+        Ok(gone.len())
+    }
+
+    /// The objects of the commit that was checked out and of what was pinned with it.
+    async fn held_by_pins(&self, repo: &Repository) -> Result<BTreeSet<String>, GitError> {
+        let pin = format!("refs/grove/{}/pin", self.manifest.pins());
+        let head = self.manifest.head.as_ref().map(|head| head.as_str());
+        if repo.commit_of(&pin).await?.is_none() {
+            return Ok(BTreeSet::new());
+        }
+        let listed = repo.command("rev-list").args(["--objects", "--no-object-names", "--no-walk", &pin]).args(head);
+        Ok(listed.long().text().await?.lines().map(str::to_owned).collect())
+    }
+
+    /// When a file was last written in the trash: by a process that still has it open.
+    pub fn last_written(&self) -> io::Result<SystemTime> {
+        let mut newest = SystemTime::UNIX_EPOCH;
+        let mut open = vec![self.manifest.files.clone()];
+        while let Some(dir) = open.pop() {
+            for entry in fs::read_dir(dir)? {
+                let entry = entry?;
+                let meta = entry.path().symlink_metadata()?;
+                if meta.is_dir() {
+                    open.push(entry.path());
+                } else {
+                    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(meta.ctime().max(0).unsigned_abs());
+                    newest = newest.max(changed);
+                }
+            }
+        }
+        Ok(newest)
+    }
+}
+
+/// The id and path of a plain file that is not in conflict, from `<mode> <id> <stage>\t<path>`.
+fn plain_file(line: &[u8]) -> Option<(&str, PathBuf)> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    let header = std::str::from_utf8(&line[..tab]).ok()?;
+    let mut fields = header.split(' ');
+    let (mode, id, stage) = (fields.next()?, fields.next()?, fields.next()?);
+    (mode.starts_with("100") && stage == "0").then(|| (id, parse::path(&line[tab + 1..])))
+}
+
+/// `<id> <mode> <seconds> <nanoseconds> <size>\t<path>\0`
+fn line_of(id: &str, meta: &fs::Metadata, path: &Path) -> Vec<u8> {
+    let header = format!("{id} {:o} {} {} {}\t", meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec(), meta.len());
+    [header.as_bytes(), path.as_os_str().as_bytes(), b"\0"].concat()
+}
+
+/// What a line of the list says.
+struct Compacted {
+    id: String,
+    mode: u32,
+    modified: SystemTime,
+    size: u64,
+    path: PathBuf,
+}
+
+fn read_line(line: &[u8]) -> Option<Compacted> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    let fields: Vec<&str> = std::str::from_utf8(&line[..tab]).ok()?.split(' ').collect();
+    let [id, mode, seconds, nanos, size] = fields[..] else { return None };
+    let (seconds, nanos): (i64, u32) = (seconds.parse().ok()?, nanos.parse().ok()?);
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let whole = if seconds < 0 { SystemTime::UNIX_EPOCH - whole } else { SystemTime::UNIX_EPOCH + whole };
+    Some(Compacted {
+        id: id.to_owned(),
+        mode: u32::from_str_radix(mode, 8).ok()?,
+        modified: whole + Duration::from_nanos(nanos.into()),
+        size: size.parse().ok()?,
+        path: parse::path(&line[tab + 1..]),
+    })
+}
+
+/// Writes what was taken out again, with its mode and time.
+pub(super) async fn restore(repo: &Repository, files: &Path, aside: &Path) -> Result<(), RemovalError> {
+    let list = match fs::read(aside.join(LIST)) {
+        Ok(list) => list,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(RemovalError::io("the trash's list cannot be read")(error)),
+    };
+    let lines = list.split(|byte| *byte == 0).filter(|line| !line.is_empty()).map(read_line);
+    let all = lines.collect::<Option<Vec<_>>>().ok_or_else(|| RemovalError::BadManifest(LIST.to_owned()))?;
+    let (folders, wanted): (Vec<_>, Vec<_>) = all.into_iter().partition(|line| line.id == "-");
+    let missing: Vec<Compacted> =
+        wanted.into_iter().filter(|line| files.join(&line.path).symlink_metadata().is_err()).collect();
+    let mut rest = &missing[..];
+    while let Some(first) = rest.first() {
+        let mut size = first.size;
+        let fits = |line: &&Compacted| {
+            size = size.saturating_add(line.size);
+            size <= CHUNK
+        };
+        let count = 1 + rest[1..].iter().take_while(fits).count();
+        write_again(repo, files, &rest[..count]).await?;
+        rest = &rest[count..];
+    }
+    for folder in folders {
+        let path = files.join(&folder.path);
+        let set = File::open(&path).and_then(|dir| dir.set_modified(folder.modified));
+        set.map_err(RemovalError::io(format!("{} cannot be written", path.display())))?;
+    }
+    Ok(())
+}
+
+async fn write_again(repo: &Repository, files: &Path, lines: &[Compacted]) -> Result<(), RemovalError> {
+    let ids: String = lines.iter().map(|line| format!("{}\n", line.id)).collect();
+    let output = repo.command("cat-file").arg("--batch").stdin(ids).long().run().await?;
+    let mut rest = &output.stdout[..];
+    for line in lines {
+        let bytes = match crate::repository::next_object(&mut rest)? {
+            Some(("blob", bytes)) => bytes,
+            _ => return Err(GitError::unreadable("cat-file", format!("{} is not there", line.id)).into()),
+        };
+        let path = files.join(&line.path);
+        let write = || {
+            // Under another name first: a file that is there is whole.
+            let temporary = path.with_file_name(format!(".grove-{}", grove_model::Nonce::new()));
+            write_synced(&temporary, bytes)?;
+            fs::set_permissions(&temporary, fs::Permissions::from_mode(line.mode))?;
+            File::options()
+                .write(true)
+                .open(&temporary)
+                .or_else(|_| File::open(&temporary))?
+                .set_modified(line.modified)?;
+            fs::rename(&temporary, &path)
+        };
+        write().map_err(RemovalError::io(format!("{} cannot be written", path.display())))?;
+    }
+    Ok(())
+}
+
+/// So many deletions, then a pause: a bulk delete slows everybody on the same disk.
+const BATCH: usize = 64;
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// Deletes a directory with everything in it, without hurry. Never leaves it by a link.
+pub async fn delete_slowly(path: &Path) -> io::Result<()> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        let parent = match Dir::open_ambient_dir(parent, ambient_authority()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        let mut deleted = 0;
+        delete(&parent, Path::new(name), &mut deleted)
+    })
+    .await
+    .map_err(io::Error::other)?
+}
+
+fn delete(parent: &Dir, name: &Path, deleted: &mut usize) -> io::Result<()> {
+    *deleted += 1;
+    if deleted.is_multiple_of(BATCH) {
+        std::thread::sleep(PAUSE);
+    }
+    let meta = match parent.symlink_metadata(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    if !meta.is_dir() {
+        return gone(parent.remove_file(name));
+    }
+    // A folder that its owner made read-only is still its owner's.
+    if meta.permissions().mode() & 0o700 != 0o700 {
+        parent.set_permissions(name, cap_std::fs::Permissions::from_mode(0o700))?;
+    }
+    let dir = parent.open_dir(name)?;
+    for entry in dir.entries()? {
+        delete(&dir, Path::new(&entry?.file_name()), deleted)?;
+    }
+    gone(parent.remove_dir(name))
+}
+
+fn gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,367 @@
+//! Everything that speaks against taking a worktree away, asked at once.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use grove_model::{Answer, BranchName, CommitSha, Question, short_hash};
+use serde::{Deserialize, Serialize};
+
+use super::branch::{self, BranchFate};
+use super::nested::{self, Nested, Walk};
+use super::pins;
+use crate::parse::{self, Status};
+use crate::{GitError, Place, Repository, links};
+
+pub(super) const STATUS: [&str; 5] =
+    ["--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+
+/// HEAD, index and status at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(String);
+
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A worktree that may be taken away.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    pub path: &'a Path,
+    /// Git's entry for it.
+    pub entry: &'a Path,
+    pub branch: &'a BranchName,
+    /// Branches that stay whatever is on them.
+    pub needed: &'a [&'a str],
+    /// Names of folders that can be made again.
+    pub regenerable: &'a [String],
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// One for every question that git or the disk can answer.
+    pub answers: Vec<(Question, Answer)>,
+    pub fingerprint: Fingerprint,
+    pub branch: BranchFate,
+    /// The branch that is checked out, which may be another one; `None` when HEAD is detached.
+    pub head_branch: Option<String>,
+    pub head: Option<CommitSha>,
+    /// Whether the index may hold what no commit holds.
+    pub index_differs: bool,
+    /// Submodules and other repositories whose `.git` leads into the entry.
+    pub submodules: Vec<PathBuf>,
+    /// Ignored folders that can be made again and hold no repository.
+    pub regenerable: Vec<PathBuf>,
+}
+
+impl Look {
+    fn unknown(error: &GitError, fingerprint: Fingerprint) -> Self {
+        let asked = [Question::Changes, Question::Untracked, Question::DetachedCommits, Question::Submodules];
+        Self {
+            answers: asked.into_iter().map(|question| (question, Answer::unknown(error))).collect(),
+            fingerprint,
+            branch: BranchFate::Unknown { why: error.to_string() },
+            head_branch: None,
+            head: None,
+            index_differs: true,
+            submodules: Vec::new(),
+            regenerable: Vec::new(),
+        }
+    }
+}
+
+/// Asks everything. What could not be found out is an answer too.
+pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
+    let place = place(repo, subject);
+    let walking = {
+        let (path, names) = (subject.path.to_owned(), subject.regenerable.to_vec());
+        tokio::task::spawn_blocking(move || nested::walk(&path, &names))
+    };
+    let (asked, hidden, fate, walk) = tokio::join!(
+        ask_status(repo, subject),
+        hidden_changes(repo, subject, place),
+        branch::fate(repo, subject.path, subject.branch, subject.needed),
+        walking,
+    );
+    let walk =
+        walk.unwrap_or_else(|error| Walk { unreadable: Some((PathBuf::new(), error.to_string())), ..Walk::default() });
+    let mut look = match asked {
+        Ok((status, fingerprint)) => judge(repo, subject, &status, fingerprint, fate).await,
+        Err((error, fingerprint)) => Look::unknown(&error, fingerprint),
+    };
+    look.answers.push((Question::HiddenChanges, hidden));
+    look.answers.push((Question::InProgress, Answer::of(in_progress(subject.entry).map(str::to_owned))));
+    look.answers.push((Question::Locked, locked(subject.entry)));
+    look_inside(repo, subject, &walk, &mut look).await;
+    look.regenerable = regenerable(repo, place, &walk).await;
+    look.answers.sort_by_key(|(question, _)| Question::ALL.iter().position(|known| known == question));
+    look
+}
+
+fn place<'a>(repo: &'a Repository, subject: Subject<'a>) -> Place<'a> {
+    Place::Worktree { work_tree: subject.path, git_dir: subject.entry, common_dir: &repo.common_dir }
+}
+
+/// HEAD, index and status as they are now.
+pub async fn fingerprint(repo: &Repository, subject: Subject<'_>) -> Result<Fingerprint, GitError> {
+    ask_status(repo, subject).await.map(|(_, seen)| seen).map_err(|(error, _)| error)
+}
+
+async fn ask_status(repo: &Repository, subject: Subject<'_>) -> Result<(Status, Fingerprint), (GitError, Fingerprint)> {
+    let mut seen = fs::read(subject.entry.join("HEAD")).unwrap_or_default();
+    seen.extend(index_stamp(&subject.entry.join("index")).unwrap_or_default());
+    let output = repo.git().command(place(repo, subject), "status").args(STATUS).long().run().await;
+    let parsed = output.and_then(|output| {
+        seen.extend(&output.stdout);
+        parse::status(&output.stdout)
+    });
+    let fingerprint = Fingerprint(short_hash(&seen, 32));
+    match parsed {
+        Ok(status) => Ok((status, fingerprint)),
+        Err(error) => Err((error, fingerprint)),
+    }
+}
+
+/// What changes with every write of an index: its size, time, number and the checksum at its end.
+fn index_stamp(index: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = fs::File::open(index)?;
+    let meta = file.metadata()?;
+    let mut stamp = format!("{} {} {} {} ", meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino()).into_bytes();
+    file.seek(SeekFrom::Start(meta.len().saturating_sub(32)))?;
+    file.read_to_end(&mut stamp)?;
+    Ok(stamp)
+}
+
+async fn judge(
+    repo: &Repository,
+    subject: Subject<'_>,
+    status: &Status,
+    fingerprint: Fingerprint,
+    fate: BranchFate,
+) -> Look {
+    let counts = &status.counts;
+    let several = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        more => Some(format!("{more} {what}s")),
+    };
+    let parts =
+        [(counts.staged, "staged change"), (counts.unstaged, "unstaged change"), (counts.conflicts, "conflict")];
+    let changes: Vec<String> = parts.into_iter().filter_map(|(count, what)| several(count, what)).collect();
+    let detached = match (&status.branch, &status.head) {
+        (None, Some(head)) => match branch::own_commits(repo, head.as_str(), &[]).await {
+            Ok(count) => Answer::of(several(count as usize, "commit")),
+            Err(error) => Answer::unknown(error),
+        },
+        _ => Answer::No,
+    };
+    let changed = Some(changes.join(", ")).filter(|text| !text.is_empty());
+    Look {
+        answers: vec![
+            (Question::Changes, Answer::of(changed)),
+            (Question::Untracked, Answer::of(several(counts.untracked, "untracked file or folder"))),
+            (Question::Submodules, Answer::of(several(counts.submodules, "changed submodule"))),
+            (Question::DetachedCommits, detached),
+        ],
+        fingerprint,
+        branch: fate,
+        head_branch: status.branch.clone(),
+        head: status.head.clone(),
+        // Resolved conflicts leave what they replaced in the index.
+        index_differs: status.is_changed() || holds_resolutions(&subject.entry.join("index")),
+        submodules: Vec::new(),
+        regenerable: Vec::new(),
+    }
+}
+
+/// Whether an index may have the extension that keeps what a resolution replaced.
+fn holds_resolutions(index: &Path) -> bool {
+    fs::read(index).is_ok_and(|bytes| bytes.windows(4).any(|window| window == b"REUC"))
+}
+
+/// Changes to files that git was told not to look at (assume-unchanged, skip-worktree).
+async fn hidden_changes(repo: &Repository, subject: Subject<'_>, place: Place<'_>) -> Answer {
+    match try_hidden_changes(repo, subject, place).await {
+        Ok(files) if files.is_empty() => Answer::No,
+        Ok(files) => {
+            let shown: Vec<String> = files.iter().take(3).map(|file| file.display().to_string()).collect();
+            let more = if files.len() > 3 { format!(" and {} more", files.len() - 3) } else { String::new() };
+            Answer::Yes(format!("{}{more}", shown.join(", ")))
+        }
+        Err(error) => Answer::unknown(error),
+    }
+}
+
+async fn try_hidden_changes(
+    repo: &Repository,
+    subject: Subject<'_>,
+    place: Place<'_>,
+) -> Result<Vec<PathBuf>, GitError> {
+    let listed = repo.git().command(place, "ls-files").args(["-v", "-z"]).long().run().await?.stdout;
+    // `S` and lower case. What a sparse checkout leaves away is not changed.
+    let hidden = listed.split(|byte| *byte == 0).filter_map(|line| {
+        let (tag, path) = (*line.first()?, line.get(2..)?);
+        let there = || subject.path.join(parse::path(path)).symlink_metadata().is_ok();
+        (tag.is_ascii_lowercase() || (tag == b'S' && there())).then_some(path)
+    });
+    let mut paths = hidden.collect::<Vec<_>>().join(&0);
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    paths.push(0);
+    // The same index with these marks taken away, beside the real one.
+    let failed = |error: std::io::Error| GitError::unreadable("index", error.to_string());
+    let copy = tempfile(repo).map_err(failed)?;
+    fs::copy(subject.entry.join("index"), &copy.0).map_err(failed)?;
+    for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
+        let unmark = repo.git().command(place, "update-index").env("GIT_INDEX_FILE", &copy.0);
+        unmark.args([flag, "-z", "--stdin"]).stdin(paths.clone()).long().run().await?;
+    }
+    let changed = repo.git().command(place, "diff-files").env("GIT_INDEX_FILE", &copy.0);
+    let changed = changed.args(["--name-only", "-z", "--ignore-submodules=all"]).long().run().await?.stdout;
+    let hidden: Vec<&[u8]> = paths.split(|byte| *byte == 0).collect();
+    let changed = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && hidden.contains(path));
+    Ok(changed.map(parse::path).collect())
+}
+
+/// A file of ours that goes with this value.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn tempfile(repo: &Repository) -> std::io::Result<Temporary> {
+    let dir = crate::lock::grove_dir(&repo.common_dir)?;
+    Ok(Temporary(dir.join(format!("index-{}", grove_model::Nonce::new()))))
+}
+
+/// The operation that waits for its end in a worktree.
+pub(crate) fn in_progress(entry: &Path) -> Option<&'static str> {
+    let files = [
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase or am"),
+        ("MERGE_HEAD", "merge"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+        ("sequencer", "cherry-pick or revert"),
+        ("BISECT_LOG", "bisect"),
+    ];
+    files.iter().find(|(name, _)| entry.join(name).symlink_metadata().is_ok()).map(|(_, what)| *what)
+}
+
+fn locked(entry: &Path) -> Answer {
+    match fs::read(entry.join("locked")) {
+        Ok(reason) => Answer::Yes(String::from_utf8_lossy(&reason).trim().to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Answer::No,
+        Err(error) => Answer::unknown(error),
+    }
+}
+
+/// Worktrees and repositories inside.
+async fn look_inside(repo: &Repository, subject: Subject<'_>, walk: &Walk, look: &mut Look) {
+    let (mut worktrees, mut repositories) = (Answer::No, Answer::No);
+    let note = |answer: &mut Answer, new: Answer| {
+        // The first that is found; not to know weighs less than to know.
+        if answer.is_no() || (matches!(answer, Answer::Unknown(_)) && matches!(new, Answer::Yes(_))) {
+            *answer = new;
+        }
+    };
+    match links::entries(&repo.common_dir) {
+        Err(error) => worktrees = Answer::unknown(error),
+        // Also one whose folder is away.
+        Ok(entries) => {
+            for entry in entries {
+                match links::worktree_of(&entry) {
+                    Ok(Some(path)) if path != subject.path && path.starts_with(subject.path) => {
+                        note(&mut worktrees, Answer::Yes(path.display().to_string()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    for below in &walk.repositories {
+        let path = subject.path.join(below);
+        match nested::kind_of(&path) {
+            Err(error) => note(&mut worktrees, Answer::Unknown(format!("{}: {error}", path.display()))),
+            Ok(Nested::Nothing) => {}
+            Ok(Nested::Worktree) => note(&mut worktrees, Answer::Yes(path.display().to_string())),
+            Ok(Nested::Repository { git_dir }) => {
+                if git_dir.starts_with(subject.entry) {
+                    look.submodules.push(below.clone());
+                }
+                match nested::own_work(repo.git(), &path, &git_dir).await {
+                    Answer::No => {}
+                    Answer::Yes(what) => {
+                        note(&mut repositories, Answer::Yes(format!("{} has {what}", below.display())));
+                    }
+                    Answer::Unknown(why) => {
+                        note(&mut repositories, Answer::Unknown(format!("{}: {why}", below.display())));
+                    }
+                }
+            }
+        }
+    }
+    if let Some((path, why)) = &walk.unreadable {
+        let unknown = Answer::Unknown(format!("{} cannot be read ({why})", subject.path.join(path).display()));
+        note(&mut worktrees, unknown.clone());
+        note(&mut repositories, unknown);
+    }
+    look.answers.push((Question::NestedWorktree, worktrees));
+    look.answers.push((Question::NestedRepository, repositories));
+}
+
+/// Of the folders with such a name, those that git ignores and that hold nothing tracked and no
+/// repository. In doubt none: they only wait longer.
+async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Vec<PathBuf> {
+    let plain = |folder: &&PathBuf| {
+        folder.to_str().is_some() && !walk.repositories.iter().any(|inside| inside.starts_with(folder))
+    };
+    let candidates: Vec<&PathBuf> = walk.regenerable.iter().filter(plain).collect();
+    if candidates.is_empty() {
+        return Vec::new();
+    }
+    let list: Vec<u8> = candidates.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"/\0"].concat()).collect();
+    let ignored = repo.git().command(place, "check-ignore").args(["-z", "--stdin"]).stdin(list);
+    let Ok(ignored) = ignored.run_for(&[0, 1]).await else { return Vec::new() };
+    let ignored: Vec<PathBuf> =
+        ignored.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path).collect();
+    let mut found = Vec::new();
+    for folder in candidates.into_iter().filter(|folder| ignored.iter().any(|path| path == *folder)) {
+        let tracked = repo.git().command(place, "ls-files").args(["-z", "--"]).arg(folder).run().await;
+        if tracked.is_ok_and(|output| output.stdout.is_empty()) {
+            found.push(folder.clone());
+        }
+    }
+    found
+}
+
+/// Pins what only this worktree's git directory holds, before it goes where gc does not look.
+pub async fn pin_all(repo: &Repository, base: &str, subject: Subject<'_>, look: &Look) -> Result<(), GitError> {
+    let failed = |error: std::io::Error| GitError::unreadable("entry", error.to_string());
+    let mut named = pins::named_in(subject.entry).map_err(failed)?;
+    // What the branch was at, which goes with its reflog.
+    if let Ok(log) = fs::read(repo.common_dir.join("logs").join(subject.branch.full_ref())) {
+        pins::collect(&log, 40, &mut named);
+    }
+    named.extend(look.branch.tip().map(ToString::to_string));
+    if repo.common_dir.join("reftable").exists() {
+        named.extend(pins::in_reftable(repo, place(repo, subject)).await?);
+    }
+    let has_index = subject.entry.join("index").exists();
+    let objects = if look.index_differs && has_index {
+        pins::in_index(repo, place(repo, subject), None).await?
+    } else {
+        Vec::new()
+    };
+    pins::pin(repo, base, look.head.as_ref(), &named, &objects).await
+}

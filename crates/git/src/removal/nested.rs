@@ -1,0 +1,174 @@
+//! What lies inside a worktree besides its files: other repositories, and folders that can be
+//! made again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use grove_model::Answer;
+
+use crate::{Git, Place, links, parse};
+
+/// What a walk through a worktree found; all paths are below it.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// Folders that are repositories or worktrees of their own.
+    pub repositories: Vec<PathBuf>,
+    /// Folders with the name of something that can be made again.
+    pub regenerable: Vec<PathBuf>,
+    /// The first folder that could not be read, and why.
+    pub unreadable: Option<(PathBuf, String)>,
+}
+
+/// Looks into every folder, also ignored ones, without following links.
+pub(super) fn walk(root: &Path, regenerable: &[String]) -> Walk {
+    let mut found = Walk::default();
+    // Each with whether it lies in a folder that can be made again.
+    let mut open = vec![(PathBuf::new(), false)];
+    while let Some((below, inside)) = open.pop() {
+        let mut folders = Vec::new();
+        let (mut git, mut bare) = (false, 0);
+        let read = fs::read_dir(root.join(&below)).and_then(|entries| {
+            for entry in entries {
+                let entry = entry?;
+                let (name, kind) = (entry.file_name(), entry.file_type()?);
+                bare += usize::from(name == "HEAD" && kind.is_file());
+                bare += usize::from((name == "objects" || name == "refs") && kind.is_dir());
+                if name == ".git" {
+                    git = true;
+                } else if kind.is_dir() {
+                    folders.push(below.join(name));
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = read {
+            // A folder that went away meanwhile holds nothing.
+            if error.kind() != io::ErrorKind::NotFound && found.unreadable.is_none() {
+                found.unreadable = Some((below.clone(), error.to_string()));
+            }
+            continue;
+        }
+        let nested = !below.as_os_str().is_empty();
+        if nested && (git || bare == 3) {
+            found.repositories.push(below.clone());
+        }
+        if nested && !git && bare == 3 {
+            continue;
+        }
+        for folder in folders {
+            let called = |name: &String| !name.trim_matches('/').is_empty() && folder.ends_with(name.trim_matches('/'));
+            let again = !inside && regenerable.iter().any(called);
+            if again {
+                found.regenerable.push(folder.clone());
+            }
+            open.push((folder, inside || again));
+        }
+    }
+    found.repositories.sort();
+    found.regenerable.sort();
+    found
+}
+
+/// A repository inside a worktree.
+#[derive(Debug)]
+pub(super) enum Nested {
+    /// A worktree that its repository knows at this place: it would break.
+    Worktree,
+    /// A clone, or a submodule.
+    Repository { git_dir: PathBuf },
+    /// A `.git` that leads nowhere.
+    Nothing,
+}
+
+pub(super) fn kind_of(path: &Path) -> io::Result<Nested> {
+    let dot_git = path.join(".git");
+    let git_dir = match dot_git.symlink_metadata() {
+        Ok(meta) if meta.is_file() => match links::git_dir_of(path)? {
+            Some(git_dir) if git_dir.is_dir() => git_dir,
+            _ => return Ok(Nested::Nothing),
+        },
+        Ok(_) => dot_git.canonicalize()?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    if git_dir.join("commondir").symlink_metadata().is_err() {
+        return Ok(Nested::Repository { git_dir });
+    }
+    // A worktree's entry: does it know this place?
+    let known = links::worktree_of(&git_dir)?;
+    let here = |known: &PathBuf| known.canonicalize().ok() == path.canonicalize().ok();
+    Ok(if known.as_ref().is_some_and(here) { Nested::Worktree } else { Nested::Nothing })
+}
+
+/// Whether a nested repository has commits or changes that are nowhere else.
+pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
+    // Its own config may name programs that git would run for a look at its files.
+    match fs::read_to_string(git_dir.join("config")) {
+        Ok(config) if names_programs(&config) => {
+            return Answer::unknown("its configuration names filters or includes, so it was not asked");
+        }
+        Ok(_) => {}
+        Err(error) => return Answer::unknown(error),
+    }
+    let place = Place::Worktree { work_tree: path, git_dir, common_dir: git_dir };
+    if path != git_dir {
+        let status = git.command(place, "status").args(super::look::STATUS).long().run().await;
+        match status.and_then(|output| parse::status(&output.stdout)) {
+            Ok(status) if status.is_clean() => {}
+            Ok(_) => return Answer::Yes("changes".to_owned()),
+            Err(error) => return Answer::unknown(error),
+        }
+    }
+    // Tags were fetched together with what they name, as a rule; branches and stashes were made.
+    let own = git.command(place, "rev-list").args(["--count", "--exclude=refs/tags/*", "--all", "--not", "--remotes"]);
+    match own.long().text().await {
+        Ok(count) if count == "0" => Answer::No,
+        Ok(count) => Answer::Yes(format!("{count} commits that no remote has")),
+        Err(error) => Answer::unknown(error),
+    }
+}
+
+fn names_programs(config: &str) -> bool {
+    let config = config.to_ascii_lowercase();
+    ["[filter", "[include"].iter().any(|section| config.contains(section))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_finds_what_git_ignores_too() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in [
+            "a/.git",
+            "target/deep/b/.git",
+            "src/target",
+            "node_modules/x/node_modules",
+            "bare/objects",
+            "bare/refs",
+            "c",
+        ] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join("bare/HEAD"), "").unwrap();
+        fs::write(dir.path().join("c/.git"), "gitdir: nowhere\n").unwrap();
+        std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
+        let names = ["target/".to_owned(), "node_modules/".to_owned()];
+        let found = walk(dir.path(), &names);
+        let paths = |list: &[PathBuf]| list.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        assert_eq!(paths(&found.repositories), ["a", "bare", "c", "target/deep/b"]);
+        assert_eq!(paths(&found.regenerable), ["node_modules", "src/target", "target"]);
+        assert!(found.unreadable.is_none());
+        assert!(matches!(kind_of(&dir.path().join("c")).unwrap(), Nested::Nothing));
+        assert!(walk(&dir.path().join("missing"), &names).unreadable.is_none());
+    }
+
+    #[test]
+    fn a_configuration_that_names_programs_is_not_run() {
+        assert!(names_programs("[core]\n\tbare = false\n[Filter \"x\"]\n\tclean = evil\n"));
+        assert!(names_programs("[includeIf \"gitdir:/\"]\n\tpath = evil\n"));
+        assert!(!names_programs("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n"));
+    }
+}

@@ -1,0 +1,397 @@
+//! Where removed worktrees wait, and the renames that bring them there and back.
+//!
+//! The files go to `.grove-trash/<id>` beside where they were, git's entry to
+//! `.git/grove/trash/<id>/entry`: each stays on its own file system. The manifest beside the entry
+//! says what belongs where. Between the two renames the entry is locked, so that nobody's
+//! `git worktree prune` takes it for a leftover.
+//!
+//! Every step looks first whether it was done already, so that each can be repeated after a crash.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use grove_model::{BranchName, CommitSha, EnvironmentId, Moment};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::{Deserialize, Serialize};
+
+use super::look::{Look, Subject};
+use super::{BranchFate, RemovalError, branch, compact, pins};
+use crate::Repository;
+use crate::durable::{sync_dir, write_synced};
+use crate::lock::grove_dir;
+
+/// Beside the worktrees.
+pub const FOLDER: &str = ".grove-trash";
+const MANIFEST: &str = "manifest.json";
+
+/// Everything that is needed to bring a worktree back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub environment: EnvironmentId,
+    pub removed_at: Moment,
+    /// Where it was.
+    pub path: PathBuf,
+    /// Where its files are.
+    pub files: PathBuf,
+    /// The name of git's entry.
+    pub entry: String,
+    pub branch: String,
+    pub fate: BranchFate,
+    /// What was checked out: a branch, unless HEAD was detached, and its commit.
+    pub head_branch: Option<String>,
+    pub head: Option<CommitSha>,
+    /// Somebody had locked it.
+    pub locked: bool,
+    pub submodules: Vec<PathBuf>,
+    pub regenerable: Vec<PathBuf>,
+}
+
+/// A worktree on its way into the trash, in it, or on its way back.
+#[derive(Clone, Debug)]
+pub struct Trashed {
+    pub manifest: Manifest,
+    /// `.git/grove/trash/<id>`
+    aside: PathBuf,
+    /// Where the entry belongs.
+    entry: PathBuf,
+}
+
+impl Manifest {
+    pub fn new(id: EnvironmentId, subject: Subject<'_>, look: &Look, now: Moment) -> Self {
+        let parent = subject.path.parent().unwrap_or(subject.path);
+        Self {
+            environment: id,
+            removed_at: now,
+            path: subject.path.to_owned(),
+            files: parent.join(FOLDER).join(id.to_string()),
+            entry: subject.entry.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            branch: subject.branch.to_string(),
+            fate: look.branch.clone(),
+            head_branch: look.head_branch.clone(),
+            head: look.head.clone(),
+            locked: subject.entry.join("locked").symlink_metadata().is_ok(),
+            submodules: look.submodules.clone(),
+            regenerable: look.regenerable.clone(),
+        }
+    }
+
+    /// What comes behind `refs/grove/` in the names of its pins.
+    pub fn pins(&self) -> String {
+        format!("trash/{}", self.environment)
+    }
+}
+
+impl Trashed {
+    pub fn new(repo: &Repository, manifest: Manifest) -> Self {
+        let aside = repo.common_dir.join("grove/trash").join(manifest.environment.to_string());
+        let entry = repo.common_dir.join("worktrees").join(&manifest.entry);
+        Self { manifest, aside, entry }
+    }
+
+    /// Beside the entry: manifest, reflog and config of the branch, list of what was compacted.
+    pub fn aside(&self) -> &Path {
+        &self.aside
+    }
+
+    pub fn buried_entry(&self) -> PathBuf {
+        self.aside.join("entry")
+    }
+
+    pub fn files_are_buried(&self) -> bool {
+        self.manifest.files.symlink_metadata().is_ok()
+    }
+
+    pub fn entry_is_buried(&self) -> bool {
+        self.buried_entry().symlink_metadata().is_ok()
+    }
+
+    fn branch(&self) -> Result<BranchName, RemovalError> {
+        BranchName::parse(&self.manifest.branch).map_err(|error| RemovalError::BadManifest(error.to_string()))
+    }
+
+    /// Makes the two trash places, and writes down what will be in them.
+    pub async fn prepare(&self, repo: &Repository) -> Result<(), RemovalError> {
+        let parent = self.manifest.files.parent().unwrap_or(&self.manifest.files);
+        grove_dir(&repo.common_dir).map_err(cannot_make(&self.aside))?;
+        for dir in [parent, &self.aside] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(cannot_make(dir))?;
+        }
+        // A rename over a border would have to copy.
+        for (thing, place) in [(&self.manifest.path, parent), (&self.entry, &self.aside)] {
+            if device(thing)? != device(place)? {
+                return Err(RemovalError::OtherFileSystem(thing.clone()));
+            }
+        }
+        let text =
+            serde_json::to_vec_pretty(&self.manifest).map_err(|error| RemovalError::BadManifest(error.to_string()))?;
+        write_synced(&self.aside.join(MANIFEST), text).map_err(cannot_make(&self.aside))?;
+        if matches!(self.manifest.fate, BranchFate::Goes { .. }) {
+            branch::keep_traces(repo, &self.branch()?, &self.aside).await?;
+        }
+        if !self.manifest.locked {
+            let text = format!("grove moves this worktree ({})\n", self.manifest.environment);
+            write_synced(&self.entry.join("locked"), text).map_err(cannot_make(&self.entry))?;
+        }
+        sync_dir(&self.aside).map_err(cannot_make(&self.aside))
+    }
+
+    /// The first rename: from here on a removal goes forward.
+    pub fn bury_files(&self) -> Result<(), RemovalError> {
+        if self.files_are_buried() {
+            return Ok(());
+        }
+        rename(&self.manifest.path, &self.manifest.files)
+    }
+
+    /// The second rename: git does not know the worktree any more.
+    pub fn bury_entry(&self, repo: &Repository) -> Result<(), RemovalError> {
+        if !self.entry_is_buried() {
+            rename(&self.entry, &self.buried_entry())?;
+        }
+        self.unlock(&self.buried_entry())?;
+        // As git does when the last worktree goes.
+        let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
+        let (path, files) = (self.manifest.path.parent(), self.manifest.files.parent());
+        for dir in
+            [path, files, self.entry.parent().filter(|dir| dir.exists()), Some(&self.aside)].into_iter().flatten()
+        {
+            sync_dir(dir).map_err(RemovalError::io(format!("{} cannot be written", dir.display())))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the branch where the plan said so and nothing has changed. Whether it is gone.
+    pub async fn drop_branch(&self, repo: &Repository) -> Result<bool, RemovalError> {
+        match &self.manifest.fate {
+            BranchFate::Goes { tip } => Ok(branch::delete(repo, &self.branch()?, tip, &self.aside).await?),
+            BranchFate::Absent => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Before the first rename: leaves everything as it was.
+    pub async fn abandon(&self, repo: &Repository) -> Result<(), RemovalError> {
+        if self.entry.exists() {
+            self.unlock(&self.entry)?;
+        }
+        pins::unpin(repo, &self.manifest.pins()).await?;
+        self.tidy()
+    }
+
+    /// Whether an undo would find everything in its place; changes nothing.
+    pub async fn can_return(&self, repo: &Repository) -> Result<(), RemovalError> {
+        let path = &self.manifest.path;
+        if !self.files_are_buried() || !self.entry_is_buried() {
+            return Err(RemovalError::NotInTrash(self.manifest.files.clone()));
+        }
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(_) => return Err(RemovalError::PathTaken(path.clone())),
+            Err(error) => return Err(RemovalError::io(format!("{} cannot be looked at", path.display()))(error)),
+        }
+        let held = repo.worktrees().await?;
+        for (name, at) in self.branches_as_they_were() {
+            if let Some(entry) = held.iter().find(|entry| entry.branch() == Some(&name)) {
+                return Err(RemovalError::BranchHeld { name, at: entry.path.clone() });
+            }
+            match repo.commit_of(&format!("refs/heads/{name}")).await? {
+                Some(now) if now != at => {
+                    let (was, now) = (at.short().to_owned(), now.short().to_owned());
+                    return Err(RemovalError::BranchMoved { name, was, now });
+                }
+                Some(_) => {}
+                None if repo.commit_of(at.as_str()).await?.is_none() => return Err(RemovalError::CommitGone(at)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The environment's branch and the one that was checked out, each where it was.
+    fn branches_as_they_were(&self) -> Vec<(String, CommitSha)> {
+        let Manifest { branch, fate, head_branch, head, .. } = &self.manifest;
+        let mut found: Vec<_> = head_branch.clone().zip(head.clone()).into_iter().collect();
+        // A branch that HEAD had left only has to be there if it was deleted.
+        if let (BranchFate::Goes { tip }, true) = (fate, head_branch.as_ref() != Some(branch)) {
+            found.push((branch.clone(), tip.clone()));
+        }
+        found
+    }
+
+    /// The first rename back: from here on an undo goes forward. Gives the entry's place, which has
+    /// another name if its own was taken meanwhile.
+    pub fn return_entry(&mut self, repo: &Repository) -> Result<(), RemovalError> {
+        if !self.entry_is_buried() {
+            return self.find_entry(repo);
+        }
+        let entries = repo.common_dir.join("worktrees");
+        fs::create_dir_all(&entries).map_err(cannot_make(&entries))?;
+        let buried = self.buried_entry();
+        if !self.manifest.locked {
+            let text = format!("grove moves this worktree ({})\n", self.manifest.environment);
+            write_synced(&buried.join("locked"), text).map_err(cannot_make(&buried))?;
+        }
+        let names =
+            std::iter::once(self.manifest.entry.clone()).chain((1..).map(|n| format!("{}{n}", self.manifest.entry)));
+        for name in names.take(1000) {
+            let target = entries.join(&name);
+            if target.symlink_metadata().is_ok() {
+                continue;
+            }
+            rename(&buried, &target)?;
+            self.entry = target;
+            return sync_dir(&entries).map_err(cannot_make(&entries));
+        }
+        Err(RemovalError::PathTaken(entries))
+    }
+
+    /// After a crash: the entry that returned already, by the path that it belongs to.
+    fn find_entry(&mut self, repo: &Repository) -> Result<(), RemovalError> {
+        let failed = |error| RemovalError::io("git's entries cannot be looked at")(error);
+        for entry in crate::links::entries(&repo.common_dir).map_err(failed)? {
+            let of_it = crate::links::worktree_of(&entry)
+                .map_err(|error| RemovalError::io(format!("{} cannot be looked at", entry.display()))(error))?;
+            if of_it.as_deref() == Some(&self.manifest.path) {
+                self.entry = entry;
+                return Ok(());
+            }
+        }
+        Err(RemovalError::NotInTrash(self.buried_entry()))
+    }
+
+    /// The branches, where they are gone.
+    pub async fn return_branches(&self, repo: &Repository) -> Result<(), RemovalError> {
+        for (name, at) in self.branches_as_they_were() {
+            let branch = BranchName::parse(&name).map_err(|error| RemovalError::BadManifest(error.to_string()))?;
+            // Traces were kept of the environment's own branch only.
+            let traces = Some(self.aside()).filter(|_| name == self.manifest.branch);
+            branch::restore(repo, &branch, &at, traces).await?;
+        }
+        Ok(())
+    }
+
+    /// The second rename back. What was compacted is written again first.
+    pub async fn return_files(&self, repo: &Repository) -> Result<(), RemovalError> {
+        let Manifest { path, files, .. } = &self.manifest;
+        if self.files_are_buried() {
+            compact::restore(repo, files, &self.aside).await?;
+            if self.entry.file_name().is_some_and(|name| name.to_string_lossy() != self.manifest.entry) {
+                self.relink(repo)?;
+            }
+            let parent = path.parent().unwrap_or(path);
+            fs::create_dir_all(parent).map_err(cannot_make(parent))?;
+            rename(files, path)?;
+            sync_dir(parent).map_err(cannot_make(parent))?;
+        }
+        self.unlock(&self.entry)
+    }
+
+    /// Writes the entry's new name where the old one stands: `.git` of the worktree and of its
+    /// submodules.
+    fn relink(&self, repo: &Repository) -> Result<(), RemovalError> {
+        let old = repo.common_dir.join("worktrees").join(&self.manifest.entry);
+        for below in std::iter::once(Path::new("")).chain(self.manifest.submodules.iter().map(PathBuf::as_path)) {
+            let file = self.manifest.files.join(below).join(".git");
+            let failed = || RemovalError::io(format!("{} cannot be written", file.display()));
+            let text = fs::read_to_string(&file).map_err(failed())?;
+            let Some(rest) = text.strip_prefix(&format!("gitdir: {}", old.display())) else { continue };
+            write_synced(&file, format!("gitdir: {}{rest}", self.entry.display()).as_bytes()).map_err(failed())?;
+        }
+        Ok(())
+    }
+
+    /// After an undo: pins and lists are not needed any more.
+    pub async fn forget(&self, repo: &Repository) -> Result<(), RemovalError> {
+        pins::unpin(repo, &self.manifest.pins()).await?;
+        self.tidy()
+    }
+
+    /// Takes what was ours in the trash away; what somebody's worktree was is not ours.
+    fn tidy(&self) -> Result<(), RemovalError> {
+        if self.entry_is_buried() {
+            return Err(RemovalError::PathTaken(self.buried_entry()));
+        }
+        if self.aside.exists() {
+            fs::remove_dir_all(&self.aside)
+                .map_err(RemovalError::io(format!("{} cannot be tidied", self.aside.display())))?;
+        }
+        // Empty parents only.
+        for dir in [self.aside.parent(), self.manifest.files.parent()].into_iter().flatten() {
+            let _ = fs::remove_dir(dir);
+        }
+        Ok(())
+    }
+
+    /// Deletes for good: files, entry, pins. From the first rename on an undo finds nothing, so that
+    /// nobody ever gets half of it back.
+    pub async fn destroy(&self, repo: &Repository) -> Result<(), RemovalError> {
+        let files = &self.manifest.files;
+        let doomed =
+            [(files.clone(), files.with_extension("dropped")), (self.buried_entry(), self.aside.join("dropped"))];
+        for (from, to) in &doomed {
+            if from.symlink_metadata().is_ok() && to.symlink_metadata().is_err() {
+                rename(from, to)?;
+            }
+        }
+        for dir in doomed.into_iter().map(|(_, to)| to).chain([compact::shed_place(files)]) {
+            let deleted = compact::delete_slowly(&dir).await;
+            deleted.map_err(RemovalError::io(format!("{} cannot be deleted", dir.display())))?;
+        }
+        self.forget(repo).await
+    }
+
+    /// The whole size of what waits here, in bytes.
+    pub fn size(&self) -> u64 {
+        fn of(path: &Path) -> u64 {
+            let Ok(meta) = path.symlink_metadata() else { return 0 };
+            let below =
+                || fs::read_dir(path).into_iter().flatten().flatten().map(|entry| of(&entry.path())).sum::<u64>();
+            meta.blocks() * 512 + if meta.is_dir() { below() } else { 0 }
+        }
+        of(&self.manifest.files) + of(&self.aside)
+    }
+
+    /// An undo gives way before its first rename: the mark in the buried entry goes.
+    pub fn stay(&self) -> Result<(), RemovalError> {
+        self.unlock(&self.buried_entry())
+    }
+
+    /// Takes the first rename of a removal back, when the second fails.
+    pub fn unbury_files(&self) -> Result<(), RemovalError> {
+        if self.files_are_buried() { rename(&self.manifest.files, &self.manifest.path) } else { Ok(()) }
+    }
+
+    /// Takes our own lock away; one that somebody had set stays.
+    fn unlock(&self, entry: &Path) -> Result<(), RemovalError> {
+        if self.manifest.locked {
+            return Ok(());
+        }
+        match fs::remove_file(entry.join("locked")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(RemovalError::io(format!("{} cannot be unlocked", entry.display()))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn device(path: &Path) -> Result<u64, RemovalError> {
+    let meta = path.symlink_metadata();
+    Ok(meta.map_err(RemovalError::io(format!("{} cannot be looked at", path.display())))?.dev())
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), RemovalError> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::XDEV | rustix::io::Errno::BUSY) => Err(RemovalError::OtherFileSystem(from.to_owned())),
+        Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Err(RemovalError::PathTaken(to.to_owned())),
+        Err(error) => Err(RemovalError::io(format!("{} cannot be moved", from.display()))(error.into())),
+    }
+}
+
+fn cannot_make(path: &Path) -> impl Fn(io::Error) -> RemovalError {
+    let what = format!("{} cannot be written", path.display());
+    move |error| RemovalError::io(what.clone())(error)
+}

@@ -1,0 +1,175 @@
+//! `grove worktree remove NAME`
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use grove_engine::removal::{Asker, Plan, Removable, RemovalWish, Removed};
+use grove_engine::words;
+use grove_git::removal::BranchFate;
+use grove_model::{Answer, Codebase, Environment};
+use serde_json::{Value, json};
+
+use super::{Context, Done, Named};
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// Remove it also against the reasons; `undo` brings it back
+    #[arg(long, short)]
+    force: bool,
+    /// Only say what would be done and what speaks against it
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+}
+
+pub async fn run(context: &Context, args: &Args) -> Done {
+    let store = context.store().await?;
+    let (codebase, environment) = context.environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
+    let isolation = context.isolation(&store);
+    if args.dry_run {
+        let plan = isolation.plan_removal(&codebase, &environment, &Asker::Person).await?;
+        show(context, &environment, &plan, args.force);
+        store.close().await;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let waiting = output::spinner("Removing the worktree", context.json);
+    let wish = RemovalWish { force: args.force, seen: None, asker: Asker::Person };
+    let removed = isolation.remove(&codebase, &environment, &wish).await;
+    waiting.finish_and_clear();
+    let removed = removed?;
+    if let Removed::Trashed { sheds: true, .. } = removed {
+        sweep_in_background(&codebase);
+    }
+    if context.json {
+        output::json(&in_json(&removed));
+    } else {
+        say(&environment, &removed, context.settings.trash_keep_days());
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn in_json(removed: &Removed) -> Value {
+    match removed {
+        Removed::Gone => json!({ "removed": true, "released": false, "branch_kept": true, "undo_until": null }),
+        Removed::Released(_) => json!({ "removed": false, "released": true, "branch_kept": true, "undo_until": null }),
+        Removed::Trashed { branch_kept, undo_until, .. } => {
+            json!({ "removed": true, "released": false, "branch_kept": branch_kept, "undo_until": undo_until })
+        }
+    }
+}
+
+fn say(environment: &Environment, removed: &Removed, days: u64) {
+    let branch = output::strong(&format!("`{}`", environment.branch));
+    match removed {
+        Removed::Gone => output::line(&format!("The folder of {branch} was gone already; its record has ended.")),
+        Removed::Released(path) => output::line(&format!(
+            "Released {branch}: somebody else made that worktree, so it stays at {}.",
+            output::short_path(path)
+        )),
+        Removed::Trashed { fate, branch_kept, .. } => {
+            output::line(&format!("Removed the worktree {branch}."));
+            if *branch_kept {
+                output::line(&branch_words(fate, &branch));
+            }
+            output::line(&format!(
+                "It is kept for {days} days; `grove worktree undo {}` brings it back.",
+                environment.branch
+            ));
+        }
+    }
+}
+
+fn branch_words(fate: &BranchFate, branch: &str) -> String {
+    match fate {
+        BranchFate::OwnCommits { commits: 1, .. } => {
+            format!("The branch {branch} stays: it has a commit that is nowhere else.")
+        }
+        BranchFate::OwnCommits { commits, .. } => {
+            format!("The branch {branch} stays: it has {commits} commits that are nowhere else.")
+        }
+        BranchFate::InUse { .. } => format!("The branch {branch} stays: it is in use elsewhere."),
+        BranchFate::Unknown { why } => {
+            format!("The branch {branch} stays: it is not known whether something would be lost ({why}).")
+        }
+        BranchFate::Goes { .. } => {
+            format!("The branch {branch} stays: it was moved meanwhile, or could not be deleted.")
+        }
+        BranchFate::Absent => format!("The branch {branch} was gone already."),
+    }
+}
+
+/// The plan: every question with its answer.
+fn show(context: &Context, environment: &Environment, plan: &Plan, force: bool) {
+    let (action, removable) = match plan {
+        Plan::Gone => ("forget", None),
+        Plan::Release => ("release", None),
+        Plan::Remove(removable) => ("remove", Some(removable)),
+    };
+    let against = removable.map(|removable| removable.reasons(force)).unwrap_or_default();
+    if context.json {
+        let reasons: Vec<_> = against
+            .iter()
+            .map(|(question, answer)| words::reason(*question, answer, environment.branch.as_str()))
+            .collect();
+        output::json(&json!({
+            "id": environment.id,
+            "branch": environment.branch.to_string(),
+            "path": environment.path,
+            "action": action,
+            "would_remove": reasons.is_empty(),
+            "reasons": reasons,
+            "checks": removable.map(|removable| checks(removable)).unwrap_or_default(),
+            "branch_kept": removable.is_none_or(|removable| removable.branch.is_kept()),
+            "branch_fate": removable.map(|removable| &removable.branch),
+            "fingerprint": removable.map(|removable| &removable.fingerprint),
+        }));
+        return;
+    }
+    let branch = output::strong(&format!("`{}`", environment.branch));
+    let Some(removable) = removable else {
+        output::line(&match plan {
+            Plan::Gone => format!("The folder of {branch} is gone; its record would end."),
+            _ => format!("{branch} would be released: somebody else made that worktree, so it stays."),
+        });
+        return;
+    };
+    if against.is_empty() {
+        output::line(&format!("{branch} would be removed, and `grove worktree undo` could bring it back."));
+    } else {
+        output::line(&format!("{branch} would not be removed:"));
+        for (question, answer) in &against {
+            let reason = words::reason(*question, answer, environment.branch.as_str());
+            output::line(&format!("  - {} {}", reason.message, output::dim(&reason.hint)));
+        }
+    }
+    output::line(&match &removable.branch {
+        BranchFate::Goes { .. } => format!("The branch {branch} would go too: everything on it is elsewhere."),
+        fate => branch_words(fate, &branch),
+    });
+}
+
+fn checks(removable: &Removable) -> Vec<Value> {
+    let word = |answer: &Answer| match answer {
+        Answer::No => ("no", None),
+        Answer::Yes(detail) => ("yes", Some(detail.clone())),
+        Answer::Unknown(why) => ("unknown", Some(why.clone())),
+    };
+    let line = |(question, answer): &(grove_model::Question, Answer)| {
+        let (answer, detail) = word(answer);
+        json!({ "code": question.as_str(), "answer": answer, "detail": detail })
+    };
+    removable.checks.iter().map(line).collect()
+}
+
+/// Deletes what can be made again without anybody waiting for it.
+fn sweep_in_background(codebase: &Codebase) {
+    let Ok(program) = std::env::current_exe() else { return };
+    let mut command = Command::new(program);
+    command.args(["worktree", "trash", "sweep", "--codebase", &codebase.name]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    // Whoever sweeps next does it instead.
+    let _ = command.spawn();
+}

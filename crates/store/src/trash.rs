@@ -1,0 +1,321 @@
+//! `grove_trash`: removals and undos, each begun and ended in one transaction with the record
+
+use grove_model::{CodebaseId, EnvironmentId, Moment, Owner, Status};
+use sqlx::any::AnyRow;
+use sqlx::{Any, Transaction};
+
+use crate::row::Reader;
+use crate::{ConversationRef, Store, StoreError};
+
+const LEAVE: &str = "UPDATE remote_agent_isolation_environments \
+     SET status = $3, owner = $4, lease_until = $5, updated_at = $6 WHERE id = $1 AND status = $2";
+const PUT: &str = "INSERT INTO grove_trash (environment_id, phase, from_status, manifest, removed_at) \
+     VALUES ($1, 'moving', $2, $3, $4) ON CONFLICT (environment_id) DO UPDATE SET phase = 'moving', \
+     from_status = excluded.from_status, manifest = excluded.manifest, removed_at = excluded.removed_at, \
+     keep_until = NULL, compacted_at = NULL, conversations = '[]'";
+const PHASE: &str = "UPDATE grove_trash SET phase = $2, keep_until = $3, conversations = $4 WHERE environment_id = $1";
+const RETURNING: &str = "UPDATE grove_trash SET phase = 'returning' WHERE environment_id = $1 AND phase = 'kept'";
+const STAY: &str = "UPDATE grove_trash SET phase = 'kept' WHERE environment_id = $1";
+const KEEP_UNTIL: &str = "UPDATE grove_trash SET keep_until = $2 WHERE environment_id = $1 AND phase = 'kept'";
+const COMPACTED: &str = "UPDATE grove_trash SET compacted_at = $2 WHERE environment_id = $1 AND phase = 'kept'";
+const DELETE: &str = "DELETE FROM grove_trash WHERE environment_id = $1";
+const BOUND: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
+     WHERE isolation_env_id = $1 ORDER BY created_at, id";
+const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
+     WHERE isolation_env_id = $1";
+const REBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = $2, updated_at = $3 \
+     WHERE id = $1 AND isolation_env_id IS NULL";
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.environment_id AS id, t.phase AS phase, t.from_status AS from_status, t.manifest AS manifest, \
+             t.removed_at AS removed_at, t.keep_until AS keep_until, t.compacted_at AS compacted_at, \
+             t.conversations AS conversations FROM grove_trash t ",
+            $rest
+        )
+    };
+}
+const ONE: &str = select!("WHERE t.environment_id = $1");
+const OF_CODEBASE: &str = select!(
+    "JOIN remote_agent_isolation_environments e ON e.id = t.environment_id \
+     WHERE e.codebase_id = $1 ORDER BY t.removed_at, t.environment_id"
+);
+
+/// How far a removal or an undo has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// On its way into the trash.
+    Moving,
+    Kept,
+    /// On its way back.
+    Returning,
+}
+
+impl std::str::FromStr for Phase {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "moving" => Ok(Phase::Moving),
+            "kept" => Ok(Phase::Kept),
+            "returning" => Ok(Phase::Returning),
+            other => Err(format!("`{other}` is not a known phase")),
+        }
+    }
+}
+
+/// One environment in the trash.
+#[derive(Clone, Debug)]
+pub struct TrashRow {
+    pub environment: EnvironmentId,
+    pub phase: Phase,
+    pub from: Status,
+    /// As JSON; only the part that moves worktrees reads it.
+    pub manifest: String,
+    pub removed_at: Moment,
+    /// `None`: without end.
+    pub keep_until: Option<Moment>,
+    pub compacted_at: Option<Moment>,
+    conversations: String,
+}
+
+/// A removal that is about to begin.
+#[derive(Clone, Debug)]
+pub struct Intent<'a> {
+    pub environment: EnvironmentId,
+    pub from: Status,
+    pub owner: &'a Owner,
+    pub lease_until: Moment,
+    pub manifest: &'a str,
+    pub removed_at: Moment,
+    /// Conversations that may work there; `None`: any.
+    pub but_for: Option<&'a [ConversationRef]>,
+}
+
+/// What came of trying to begin.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Begun {
+    Yes,
+    /// Somebody has done something with it meanwhile.
+    Moved,
+    /// These conversations work there.
+    InUse(Vec<String>),
+    /// Another environment has the work, the branch or the path.
+    Successor,
+}
+
+impl Store {
+    /// `from` → `removing`, with the intent and a look at who uses it, in one transaction.
+    pub async fn begin_removal(&self, intent: &Intent<'_>) -> Result<Begun, StoreError> {
+        self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            // First, so that whoever binds a conversation meanwhile waits for us.
+            let left = leave(
+                &mut transaction,
+                intent.environment,
+                intent.from,
+                Status::Removing,
+                Some((intent.owner, intent.lease_until)),
+            );
+            if left.await? == 0 {
+                return Ok(Begun::Moved);
+            }
+            if let Some(but_for) = intent.but_for {
+                let others: Vec<String> = bound(&mut transaction, intent.environment)
+                    .await?
+                    .into_iter()
+                    .filter(|(_, conversation)| !but_for.contains(conversation))
+                    .map(|(_, conversation)| conversation.id)
+                    .collect();
+                if !others.is_empty() {
+                    return Ok(Begun::InUse(others));
+                }
+            }
+            let put = sqlx::query(PUT).bind(intent.environment.to_string()).bind(intent.from.as_str());
+            put.bind(intent.manifest.to_owned()).bind(intent.removed_at.to_string()).execute(&mut *transaction).await?;
+            transaction.commit().await?;
+            Ok(Begun::Yes)
+        })
+        .await
+    }
+
+    /// `removing` → `destroyed`, kept until `keep_until`, and no conversation works there any more.
+    pub async fn end_removal(
+        &self,
+        id: EnvironmentId,
+        to: Status,
+        keep_until: Option<Moment>,
+    ) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            if leave(&mut transaction, id, Status::Removing, to, None).await? == 0 {
+                drop(transaction);
+                return self.done_already(id, to).await;
+            }
+            let bound: Vec<String> = bound(&mut transaction, id).await?.into_iter().map(|(id, _)| id).collect();
+            let bound = serde_json::to_string(&bound).map_err(|error| StoreError::Other(error.to_string()))?;
+            if to == Status::Destroyed {
+                let unbind = sqlx::query(UNBIND).bind(id.to_string()).bind(Moment::now().to_string());
+                unbind.execute(&mut *transaction).await?;
+            }
+            let phase = sqlx::query(PHASE).bind(id.to_string()).bind("kept");
+            phase.bind(keep_until.map(|at| at.to_string())).bind(bound).execute(&mut *transaction).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
+    /// A removal gives way, or an undo has ended: back to the status that it had, out of the trash.
+    pub async fn leave_trash(&self, id: EnvironmentId) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            let Some(row) = sqlx::query(ONE).bind(id.to_string()).fetch_optional(&mut *transaction).await? else {
+                return Ok(());
+            };
+            let row = read(&row)?;
+            leave(&mut transaction, id, Status::Removing, row.from, None).await?;
+            let bound: Vec<String> = serde_json::from_str(&row.conversations).unwrap_or_default();
+            for conversation in bound {
+                let rebind =
+                    sqlx::query(REBIND).bind(conversation).bind(id.to_string()).bind(Moment::now().to_string());
+                rebind.execute(&mut *transaction).await?;
+            }
+            sqlx::query(DELETE).bind(id.to_string()).execute(&mut *transaction).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
+    /// `from` (`destroyed`, or `hibernated`) → `removing`, on its way back. The unique indexes say
+    /// whether a successor has the work, the branch or the path.
+    pub async fn begin_undo(
+        &self,
+        id: EnvironmentId,
+        from: Status,
+        owner: &Owner,
+        lease_until: Moment,
+    ) -> Result<Begun, StoreError> {
+        self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            let left = leave(&mut transaction, id, from, Status::Removing, Some((owner, lease_until))).await;
+            match left {
+                Ok(0) => return Ok(Begun::Moved),
+                Ok(_) => {}
+                Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Ok(Begun::Successor),
+                Err(error) => return Err(error.into()),
+            }
+            let returning = sqlx::query(RETURNING).bind(id.to_string()).execute(&mut *transaction).await?;
+            if returning.rows_affected() == 0 {
+                return Ok(Begun::Moved);
+            }
+            transaction.commit().await?;
+            Ok(Begun::Yes)
+        })
+        .await
+    }
+
+    /// An undo gives way: it stays in the trash.
+    pub async fn stay_in_trash(&self, id: EnvironmentId, to: Status) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            leave(&mut transaction, id, Status::Removing, to, None).await?;
+            sqlx::query(STAY).bind(id.to_string()).execute(&mut *transaction).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
+    pub async fn trash_row(&self, id: EnvironmentId) -> Result<Option<TrashRow>, StoreError> {
+        self.retry(|| async {
+            let row = sqlx::query(ONE).bind(id.to_string()).fetch_optional(&self.pool).await?;
+            row.as_ref().map(read).transpose()
+        })
+        .await
+    }
+
+    /// What is in a codebase's trash, oldest first.
+    pub async fn trash_of(&self, codebase: CodebaseId) -> Result<Vec<TrashRow>, StoreError> {
+        self.retry(|| async {
+            let rows = sqlx::query(OF_CODEBASE).bind(codebase.to_string()).fetch_all(&self.pool).await?;
+            rows.iter().map(read).collect()
+        })
+        .await
+    }
+
+    pub async fn keep_in_trash_until(&self, id: EnvironmentId, until: Moment) -> Result<(), StoreError> {
+        self.stamp(KEEP_UNTIL, id, until).await
+    }
+
+    pub async fn trash_is_compacted(&self, id: EnvironmentId, at: Moment) -> Result<(), StoreError> {
+        self.stamp(COMPACTED, id, at).await
+    }
+
+    async fn stamp(&self, statement: &'static str, id: EnvironmentId, at: Moment) -> Result<(), StoreError> {
+        self.retry(|| async {
+            sqlx::query(statement).bind(id.to_string()).bind(at.to_string()).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// It is gone for good.
+    pub async fn forget_trash(&self, id: EnvironmentId) -> Result<(), StoreError> {
+        self.retry(|| async {
+            sqlx::query(DELETE).bind(id.to_string()).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// A repeated call finds its own work done.
+    async fn done_already(&self, id: EnvironmentId, to: Status) -> Result<(), StoreError> {
+        match self.try_environment(id).await? {
+            Some(environment) if environment.status == to => Ok(()),
+            _ => Err(StoreError::Moved { expected: "being removed" }),
+        }
+    }
+}
+
+type Tx<'a> = Transaction<'a, Any>;
+
+async fn leave(
+    transaction: &mut Tx<'_>,
+    id: EnvironmentId,
+    from: Status,
+    to: Status,
+    owner: Option<(&Owner, Moment)>,
+) -> Result<u64, sqlx::Error> {
+    let query = sqlx::query(LEAVE)
+        .bind(id.to_string())
+        .bind(from.as_str())
+        .bind(to.as_str())
+        .bind(owner.map(|(owner, _)| owner.to_string()))
+        .bind(owner.map(|(_, until)| until.to_string()))
+        .bind(Moment::now().to_string());
+    Ok(query.execute(&mut **transaction).await?.rows_affected())
+}
+
+/// The conversations that work in an environment: our id, and the platform's.
+async fn bound(transaction: &mut Tx<'_>, id: EnvironmentId) -> Result<Vec<(String, ConversationRef)>, StoreError> {
+    let rows = sqlx::query(BOUND).bind(id.to_string()).fetch_all(&mut **transaction).await?;
+    let conversation = |row: &AnyRow| {
+        let row = Reader { row, table: "remote_agent_conversations" };
+        let conversation =
+            ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? };
+        Ok((row.text("id")?, conversation))
+    };
+    rows.iter().map(conversation).collect()
+}
+
+fn read(row: &AnyRow) -> Result<TrashRow, StoreError> {
+    let row = Reader { row, table: "grove_trash" };
+    Ok(TrashRow {
+        environment: row.parse("id")?,
+        phase: row.parse("phase")?,
+        from: row.parse("from_status")?,
+        manifest: row.text("manifest")?,
+        removed_at: row.parse("removed_at")?,
+        keep_until: row.parse_optional("keep_until")?,
+        compacted_at: row.parse_optional("compacted_at")?,
+        conversations: row.text("conversations")?,
+    })
+}

@@ -1,0 +1,1 @@
+INSERT INTO grove_trash (environment_id, phase, from_status, manifest, removed_at, keep_until) VALUES ('0192f0c1-0000-7000-8000-000000000003', 'kept', 'active', '{}', '2026-01-04T00:00:00.000000Z', '2026-02-03T00:00:00.000000Z');
