@@ -3,8 +3,6 @@
 //! The parts below say what happened in types; here it gets words, so that terminal, chat, page
 //! and API all say the same. One sentence each, a code for scripts, a hint that helps.
 
-use std::io;
-
 use grove_git::GitError;
 use grove_git::base::BaseError;
 use grove_git::removal::RemovalError;
@@ -431,8 +429,10 @@ impl From<IsolationError> for Problem {
                 Problem::new("successor", message, "Remove that one first, then undo this one.")
             }
             IsolationError::Removal(error) => error.into(),
-            IsolationError::Io { .. } => {
-                Problem::new("not_writable", message, "Give yourself access there and try again.")
+            IsolationError::Io { source, .. } => {
+                let (code, hint) = disk_trouble(&source.to_string());
+                let code = if code == "git_failed" { "not_writable" } else { code };
+                Problem::new(code, message, hint)
             }
         }
     }
@@ -444,22 +444,18 @@ impl From<RemovalError> for Problem {
         match error {
             RemovalError::Git(error) => error.into(),
             RemovalError::Io { source, .. } => {
-                let (code, hint) = match source.kind() {
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        ("disk_full", "Nothing was moved; free some space and try again.")
-                    }
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                        ("permission_denied", "Nothing was moved; give yourself write access there and try again.")
-                    }
-                    _ => ("not_writable", "Nothing was moved; correct the cause and try again."),
-                };
-                Problem::new(code, message, hint)
+                let (code, _) = disk_trouble(&source.to_string());
+                let code = if code == "git_failed" { "not_writable" } else { code };
+                Problem::new(code, message, "Nothing was moved; correct the cause and try again.")
             }
             RemovalError::OtherFileSystem(_) => Problem::new(
                 "other_file_system",
                 message,
                 "Nothing was moved, since it would have to be copied; is it a mount of its own?",
             ),
+            RemovalError::DiskFull { .. } => {
+                Problem::new("disk_full", message, "Nothing was moved; free some space and try again.")
+            }
             RemovalError::Pin(line) => {
                 let (code, _) = disk_trouble(&line);
                 Problem::new(code, message, "Nothing was removed; correct the cause and try again.")

@@ -158,6 +158,10 @@ impl Isolation {
         }
         fault_point("removing");
         if let Err(error) = self.bury(&repo, &trashed, subject, removable).await {
+            let error = match error {
+                IsolationError::Removal(error) => IsolationError::Removal(error.explained(&repo.common_dir)),
+                other => other,
+            };
             return Err(self.give_way(&repo, &trashed, error).await);
         }
         self.bury_rest(codebase, environment, &trashed).await

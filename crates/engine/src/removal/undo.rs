@@ -48,10 +48,17 @@ impl Isolation {
         }
         fault_point("entry-returned");
         if let Err(error) = self.return_rest(codebase, &environment, &mut trashed).await {
+            let error = match error {
+                IsolationError::Removal(error) => IsolationError::Removal(error.explained(&repo.common_dir)),
+                other => other,
+            };
             // Back into the trash where that can be done; otherwise the next look goes forward.
             if let (true, IsolationError::Removal(_)) = (trashed.files_are_buried(), &error)
                 && trashed.bury_entry(&repo).is_ok()
             {
+                if let Err(left) = trashed.drop_branch(&repo).await {
+                    tracing::warn!(environment = %environment.id, "its branch stays: {left}");
+                }
                 self.store.stay_in_trash(environment.id, rests).await?;
             }
             return Err(error);

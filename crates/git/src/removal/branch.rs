@@ -11,6 +11,7 @@ use grove_model::{BranchName, CommitSha};
 use serde::{Deserialize, Serialize};
 
 use super::RemovalError;
+use crate::durable::write_synced;
 use crate::{GitError, Repository};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +140,8 @@ pub async fn delete(repo: &Repository, branch: &BranchName, tip: &CommitSha, asi
     Ok(true)
 }
 
-/// Brings a branch that was deleted back to where it was, with its reflog and config.
+/// Brings a branch that was deleted back to where it was, with its reflog and config. Each part is
+/// looked at by itself, since a crash may have come between them.
 pub async fn restore(
     repo: &Repository,
     branch: &BranchName,
@@ -148,23 +150,29 @@ pub async fn restore(
 ) -> Result<(), RemovalError> {
     let name = branch.full_ref();
     match repo.refs(std::slice::from_ref(&name)).await?.get(&name) {
-        Some(line) if line.at == *tip => return Ok(()),
+        Some(line) if line.at == *tip => {}
         Some(line) => {
             let (was, now) = (tip.short().to_owned(), line.at.short().to_owned());
             return Err(RemovalError::BranchMoved { name: branch.to_string(), was, now });
         }
-        None => {}
+        None => {
+            // Without a reflog of its own: it gets back the one that it had.
+            let create = repo.command("update-ref").config("core.logAllRefUpdates=false");
+            create.args([&name, tip.as_str(), &tip.zero()]).run().await?;
+        }
     }
     let kept = |name: &str| traces.and_then(|traces| fs::read(traces.join(name)).ok());
-    repo.move_ref(&name, None, tip, "grove: removal undone").await?;
-    if let Some(log) = kept(LOG).filter(|_| !repo.common_dir.join("reftable").exists()) {
+    let path = log_of(repo, &name);
+    if let Some(log) = kept(LOG).filter(|_| path.symlink_metadata().is_err()) {
         let io = |error| RemovalError::io("the branch's reflog cannot be brought back")(error);
-        let path = log_of(repo, &name);
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
-        fs::write(path, log).map_err(io)?;
+        let whole = path.with_extension("lock");
+        write_synced(&whole, log).and_then(|()| fs::rename(&whole, &path)).map_err(io)?;
     }
-    let config = kept(CONFIG).unwrap_or_default();
-    for entry in config.split(|byte| *byte == 0) {
+    let Some(config) = kept(CONFIG) else { return Ok(()) };
+    let there = repo.command("config").args(["--local", "--list", "-z"]).run().await?.stdout;
+    let there: Vec<&[u8]> = there.split(|byte| *byte == 0).collect();
+    for entry in config.split(|byte| *byte == 0).filter(|entry| !there.contains(entry)) {
         let text = String::from_utf8_lossy(entry);
         let Some((key, value)) = text.split_once('\n') else { continue };
         repo.command("config").args(["--local", "--add", key, value]).run().await?;

@@ -20,15 +20,18 @@ pub mod pins;
 pub mod trash;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use grove_model::CommitSha;
+use grove_model::{CommitSha, human_size};
 
 use crate::GitError;
 
 pub use branch::BranchFate;
 pub use look::{Fingerprint, Look};
 pub use trash::{Manifest, Trashed};
+
+/// What refs, pins and lists of one removal take at most.
+const FEW_FILES: u64 = 128 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RemovalError {
@@ -40,6 +43,8 @@ pub enum RemovalError {
     OtherFileSystem(PathBuf),
     #[error("what only this worktree holds could not be pinned: {0}")]
     Pin(String),
+    #[error("{} has only {} free", path.display(), human_size(*free))]
+    DiskFull { path: PathBuf, free: u64 },
     #[error("something stands at {}", .0.display())]
     PathTaken(PathBuf),
     #[error("`{name}` is at {now} now and was at {was}")]
@@ -58,5 +63,18 @@ impl RemovalError {
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> RemovalError {
         let what = what.into();
         move |source| RemovalError::Io { what, source }
+    }
+
+    /// Git does not always say why it could not write; a disk without room for a few files does.
+    /// To be asked before anything is taken back.
+    pub fn explained(self, repository: &Path) -> Self {
+        let Ok(disk) = rustix::fs::statvfs(repository) else { return self };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        match self {
+            RemovalError::Git(GitError::Failed { .. }) | RemovalError::Pin(_) if free < FEW_FILES => {
+                RemovalError::DiskFull { path: repository.to_owned(), free }
+            }
+            other => other,
+        }
     }
 }

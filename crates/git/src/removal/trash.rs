@@ -278,7 +278,7 @@ impl Trashed {
         if self.files_are_buried() {
             compact::restore(repo, files, &self.aside).await?;
             if self.entry.file_name().is_some_and(|name| name.to_string_lossy() != self.manifest.entry) {
-                self.relink(repo)?;
+                self.relink()?;
             }
             let parent = path.parent().unwrap_or(path);
             fs::create_dir_all(parent).map_err(cannot_make(parent))?;
@@ -289,15 +289,16 @@ impl Trashed {
     }
 
     /// Writes the entry's new name where the old one stands: `.git` of the worktree and of its
-    /// submodules.
-    fn relink(&self, repo: &Repository) -> Result<(), RemovalError> {
-        let old = repo.common_dir.join("worktrees").join(&self.manifest.entry);
+    /// submodules, whose paths may be relative.
+    fn relink(&self) -> Result<(), RemovalError> {
+        let name = self.entry.file_name().unwrap_or_default().to_string_lossy();
+        let (old, new) = (format!("/worktrees/{}", self.manifest.entry), format!("/worktrees/{name}"));
         for below in std::iter::once(Path::new("")).chain(self.manifest.submodules.iter().map(PathBuf::as_path)) {
             let file = self.manifest.files.join(below).join(".git");
             let failed = || RemovalError::io(format!("{} cannot be written", file.display()));
             let text = fs::read_to_string(&file).map_err(failed())?;
-            let Some(rest) = text.strip_prefix(&format!("gitdir: {}", old.display())) else { continue };
-            write_synced(&file, format!("gitdir: {}{rest}", self.entry.display()).as_bytes()).map_err(failed())?;
+            let Some((before, after)) = text.rsplit_once(&old) else { continue };
+            write_synced(&file, format!("{before}{new}{after}")).map_err(failed())?;
         }
         Ok(())
     }

@@ -99,10 +99,10 @@ fn permission_denied() {
 }
 
 /// A small file system of its own, where the machine lets us mount one.
-struct SmallDisk(std::path::PathBuf);
+pub(crate) struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &std::path::Path, size: &str) -> Option<Self> {
+    pub(crate) fn mount(at: &std::path::Path, size: &str) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let options = format!("size={size},mode=777");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).status();

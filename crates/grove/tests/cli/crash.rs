@@ -119,18 +119,41 @@ fn what_somebody_wrote_into_an_unfinished_worktree_is_kept() {
     assert_eq!(std::fs::read_to_string(dir.join("notes")).unwrap(), "mine");
 }
 
+/// System calls that change the file system, and the one that opens files.
+pub(crate) const CALLS: [&str; 9] =
+    ["mkdir", "rename", "renameat2", "unlink", "unlinkat", "openat", "fsync", "write", "ftruncate"];
+
+pub(crate) fn can_trace() -> bool {
+    let strace = std::process::Command::new("strace").arg("-V").stdout(Stdio::null()).status();
+    let there = strace.is_ok_and(|status| status.success());
+    if !there {
+        eprintln!("skipped: strace is not here");
+    }
+    there
+}
+
+/// Runs a command that is killed at its n-th system call of a kind; whether it came so far.
+pub(crate) fn killed_at_call(inner: &std::process::Command, call: &str, number: usize) -> bool {
+    let mut command = std::process::Command::new("strace");
+    command.args(["-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+    command.args(["-e", &format!("inject={call}:signal=KILL:when={number}"), "--"]);
+    command.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.arg(inner.get_program()).args(inner.get_args());
+    if let Some(dir) = inner.get_current_dir() {
+        command.current_dir(dir);
+    }
+    !command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+}
+
 /// Every n-th system call of the program's own that touches the file system, one run for each.
 #[test]
 fn killed_at_system_calls() {
-    let strace = std::process::Command::new("strace").arg("-V").stdout(Stdio::null()).status();
-    if !strace.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: strace is not here");
+    if !can_trace() {
         return;
     }
     let long = std::env::var_os("GROVE_TEST_LONG").is_some();
-    let calls = ["mkdir", "rename", "renameat2", "unlink", "unlinkat", "openat", "fsync", "write", "ftruncate"];
     let mut points = 0;
-    for call in calls {
+    for call in CALLS {
         // Most files that are opened are libraries; the quick run takes some of them.
         let stride = if call == "openat" && !long { 13 } else { 1 };
         for number in (1..1000).step_by(stride) {
@@ -138,12 +161,7 @@ fn killed_at_system_calls() {
             let grove = sandbox(TestRepo::new());
             grove.grove(["codebase", "add"]).ok();
             let inner = grove.command(["worktree", "create", "x", "--json"]);
-            let mut command = std::process::Command::new("strace");
-            command.args(["-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
-            command.args(["-e", &format!("inject={call}:signal=KILL:when={number}"), "--"]);
-            command.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            command.arg(inner.get_program()).args(inner.get_args()).current_dir(grove.repo.path());
-            let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success();
+            let ended = !killed_at_call(&inner, call, number);
             created(&grove, &["x"]);
             assert_converged(&grove, &format!("{call} {number}"));
             if ended {

@@ -3,10 +3,12 @@
 mod blocked;
 mod codebase;
 mod crash;
+mod crash_removal;
 mod create;
 mod doctor;
 mod list;
 mod names;
+mod remove;
 mod resolve;
 mod settings;
 mod store;

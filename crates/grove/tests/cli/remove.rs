@@ -1,0 +1,578 @@
+//! Removing, refusing to, and bringing back.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use grove_testkit::{Picture, Sandbox, TestRepo, both_engines};
+use serde_json::Value;
+
+use crate::{create, created, on, path, sandbox};
+
+/// A refused removal: nothing changed; the codes of the reasons.
+#[track_caller]
+fn refused(grove: &Sandbox, name: &str) -> Vec<String> {
+    let state = || (grove.repo.branches(), grove.repo.git(&["worktree", "list", "--porcelain"]));
+    let before = state();
+    let ran = grove.grove(["worktree", "remove", name, "--json"]).fails(1);
+    ran.error();
+    assert_eq!(state(), before, "something was changed");
+    let reasons = ran.json()["error"]["reasons"].as_array().cloned().unwrap_or_default();
+    for reason in &reasons {
+        assert!(!reason["message"].as_str().unwrap().is_empty() && !reason["hint"].as_str().unwrap().is_empty());
+    }
+    reasons.iter().map(|reason| reason["code"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn removed(grove: &Sandbox, args: &[&str]) -> Value {
+    let before = grove.repo.canonical();
+    let ran = grove.grove(["worktree", "remove", "--json"].iter().chain(args)).ok().json();
+    before.assert_untouched();
+    ran
+}
+
+#[track_caller]
+fn undone(grove: &Sandbox, name: &str) -> Value {
+    let before = grove.repo.canonical();
+    let ran = grove.grove(["worktree", "undo", name, "--json"]).ok().json();
+    before.assert_untouched();
+    ran
+}
+
+/// The one record that there is.
+fn status_of(grove: &Sandbox, id: &Value) -> String {
+    let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
+    let one = all.as_array().unwrap().iter().find(|e| e["id"] == *id).unwrap().clone();
+    one["status"].as_str().unwrap().to_owned()
+}
+
+both_engines! {
+    fn a_clean_worktree_goes_with_its_branch_and_comes_back(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let made = created(&grove, &["x"]);
+        let dir = path(&made);
+        let (before, branches) = (Picture::of(&dir), grove.repo.branches());
+        let mirror = grove.repo.path().join(".grove/worktrees/x/worktree.json");
+        let answer = removed(&grove, &["x"]);
+        assert_eq!((answer["removed"].as_bool(), answer["branch_kept"].as_bool()), (Some(true), Some(false)));
+        assert!(answer["undo_until"].as_str().unwrap() > made["created_at"].as_str().unwrap());
+        assert!(!dir.exists() && !mirror.exists());
+        assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), 1);
+        assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "");
+        assert_eq!(status_of(&grove, &made["id"]), "destroyed");
+        assert_eq!(grove.grove(["worktree", "list", "--json"]).ok().json(), serde_json::json!([]));
+        let trash = grove.grove(["worktree", "trash", "list", "--json"]).ok().json();
+        assert_eq!((trash[0]["branch"].as_str(), trash[0]["id"].clone()), (Some("x"), made["id"].clone()));
+
+        let back = undone(&grove, "x");
+        assert_eq!((back["id"].clone(), back["status"].as_str(), back["state"].as_str()), (made["id"].clone(), Some("active"), Some("fresh")));
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+        assert_eq!(grove.repo.branches(), branches, "no pin is left");
+        assert!(mirror.exists());
+        assert_eq!(grove.grove(["worktree", "trash", "list", "--json"]).ok().json(), serde_json::json!([]));
+    }
+
+    fn commits_that_are_nowhere_else_keep_the_branch_and_the_answer_says_so(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let made = created(&grove, &["x"]);
+        grove.repo.git_in(&path(&made), &["commit", "-q", "--allow-empty", "-m", "own"]);
+        let tip = grove.repo.sha("x");
+        let answer = grove.grove(["worktree", "remove", "x"]).ok();
+        assert!(answer.stdout.contains("The branch `x` stays: it has a commit that is nowhere else."), "{}", answer.stdout);
+        assert!(!path(&made).exists());
+        assert_eq!(grove.repo.sha("x"), tip);
+        // Pins of the trash do not count as somewhere else.
+        undone(&grove, "x");
+        assert_eq!(removed(&grove, &["x"])["branch_kept"], true);
+        undone(&grove, "x");
+        assert_eq!(grove.repo.git_in(&path(&made), &["rev-parse", "HEAD"]), tip);
+        // On another branch too: then it goes.
+        grove.repo.git(&["branch", "other", "x"]);
+        assert_eq!(removed(&grove, &["x"])["branch_kept"], false);
+        assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "");
+    }
+
+    fn a_removed_work_gets_a_new_environment_and_the_old_one_stays_in_the_trash(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let args = ["--kind", "issue", "--id", "42"];
+        let first = created(&grove, &args);
+        fs::write(path(&first).join("notes"), "mine").unwrap();
+        removed(&grove, &["issue-42", "--force"]);
+        let second = created(&grove, &args);
+        assert_ne!(first["id"], second["id"]);
+        assert_eq!(second["untracked"], 0);
+        // The successor has the work.
+        let (code, text) = grove.grove(["worktree", "undo", "issue-42", "--json"]).fails(1).error();
+        assert!(code == "path_taken" || code == "successor", "{code}: {text}");
+        assert_eq!(status_of(&grove, &first["id"]), "destroyed");
+        removed(&grove, &["issue-42"]);
+        // The last one removed is the one that is meant; the older by its id.
+        let id = first["id"].as_str().unwrap();
+        undone(&grove, id);
+        assert_eq!(fs::read_to_string(path(&first).join("notes")).unwrap(), "mine");
+    }
+
+    fn a_gone_directory_ends_the_record_and_an_unmounted_one_does_not(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let made = created(&grove, &["x"]);
+        fs::remove_dir_all(path(&made)).unwrap();
+        let answer = removed(&grove, &["x"]);
+        assert_eq!((answer["removed"].as_bool(), answer["undo_until"].is_null()), (Some(true), true));
+        assert_eq!(status_of(&grove, &made["id"]), "destroyed");
+        assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), 1);
+        let made = created(&grove, &["y"]);
+        let parent = path(&made).parent().unwrap().to_owned();
+        let away = parent.with_file_name("away");
+        fs::rename(&parent, &away).unwrap();
+        for args in [&["y"][..], &["y", "--force"]] {
+            let ran = grove.grove(["worktree", "remove", "--json"].iter().chain(args)).fails(1);
+            assert_eq!(ran.error().0, "not_mounted");
+        }
+        assert_eq!(status_of(&grove, &made["id"]), "active");
+        fs::rename(&away, &parent).unwrap();
+        removed(&grove, &["y"]);
+    }
+
+    fn an_adopted_one_is_released(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let theirs = grove.repo.dir().join("theirs");
+        grove.repo.git(&["worktree", "add", "-q", "-b", "theirs", theirs.to_str().unwrap()]);
+        fs::write(theirs.join("dirty"), "x").unwrap();
+        let made = grove.grove(["worktree", "adopt", theirs.to_str().unwrap(), "--json"]).ok().json();
+        let before = Picture::of(&theirs);
+        let answer = removed(&grove, &["theirs"]);
+        assert_eq!((answer["released"].as_bool(), answer["branch_kept"].as_bool()), (Some(true), Some(true)));
+        assert_eq!(before.differences(&Picture::of(&theirs)), Vec::<String>::new());
+        assert_eq!(status_of(&grove, &made["id"]), "destroyed");
+        assert!(grove.repo.git(&["worktree", "list"]).contains("theirs"));
+    }
+}
+
+/// Each kind of thing that speaks against a removal, the code that says so, and how to make it.
+type Against = (&'static str, fn(&Sandbox, &Path));
+
+const AGAINST: [Against; 17] = [
+    ("uncommitted_changes", |_, dir| fs::write(dir.join("README.md"), "changed\n").unwrap()),
+    ("uncommitted_changes", |grove, dir| {
+        fs::write(dir.join("staged"), "x").unwrap();
+        grove.repo.git_in(dir, &["add", "staged"]);
+    }),
+    ("uncommitted_changes", |_, dir| fs::remove_file(dir.join("README.md")).unwrap()),
+    ("untracked_files", |_, dir| fs::write(dir.join("new"), "x").unwrap()),
+    ("untracked_files", |grove, dir| {
+        grove.repo.git(&["config", "status.showUntrackedFiles", "no"]);
+        fs::create_dir(dir.join("folder")).unwrap();
+        fs::write(dir.join("folder/new"), "x").unwrap();
+    }),
+    ("hidden_changes", |grove, dir| {
+        grove.repo.git_in(dir, &["update-index", "--skip-worktree", "README.md"]);
+        fs::write(dir.join("README.md"), "hidden\n").unwrap();
+    }),
+    ("hidden_changes", |grove, dir| {
+        grove.repo.git_in(dir, &["update-index", "--assume-unchanged", "README.md"]);
+        fs::remove_file(dir.join("README.md")).unwrap();
+    }),
+    ("detached_commits", |grove, dir| {
+        grove.repo.git_in(dir, &["switch", "-q", "--detach"]);
+        grove.repo.git_in(dir, &["commit", "-q", "--allow-empty", "-m", "lost"]);
+    }),
+    ("operation_in_progress", |grove, dir| {
+        grove.repo.git_in(dir, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        let rebase = grove.repo.command(dir, &["rebase", "-q", "--exec", "false", "HEAD~1"]).output().unwrap();
+        assert!(!rebase.status.success());
+    }),
+    ("operation_in_progress", |grove, dir| drop(grove.repo.git_in(dir, &["bisect", "start"]))),
+    ("operation_in_progress", |grove, dir| {
+        grove.repo.git_in(dir, &["merge", "-q", "--no-commit", "--no-ff", "side"]);
+    }),
+    ("locked", |grove, dir| drop(grove.repo.git_in(dir, &["worktree", "lock", "."]))),
+    ("nested_worktree", |grove, dir| {
+        fs::create_dir(dir.join("cache")).unwrap();
+        grove.repo.git_in(dir, &["worktree", "add", "-q", "-b", "nested", "cache/nested"]);
+        fs::write(dir.join("cache/nested/dirty"), "x").unwrap();
+    }),
+    ("nested_repository", |grove, dir| {
+        fs::create_dir(dir.join("cache")).unwrap();
+        grove.repo.git_in(dir, &["init", "-q", "cache/own"]);
+        grove.repo.git_in(&dir.join("cache/own"), &["commit", "-q", "--allow-empty", "-m", "own"]);
+    }),
+    ("nested_repository", |grove, dir| {
+        let from = grove.repo.path().to_str().unwrap().to_owned();
+        grove.repo.git_in(dir, &["clone", "-q", &from, "cache/clone"]);
+        fs::write(dir.join("cache/clone/new"), "x").unwrap();
+    }),
+    ("changed_submodules", |_, dir| fs::write(dir.join("sub/lib.c"), "changed\n").unwrap()),
+    ("nested_repository", |grove, dir| {
+        // Committed in the submodule and in the worktree, pushed nowhere.
+        grove.repo.git_in(&dir.join("sub"), &["commit", "-q", "--allow-empty", "-m", "own"]);
+        grove.repo.git_in(dir, &["commit", "-q", "-a", "-m", "the submodule's own"]);
+    }),
+];
+
+/// A repository with a submodule, an ignored folder and a branch to merge.
+fn with_everything() -> Sandbox {
+    let repo = TestRepo::new();
+    let library = repo.dir().join("library");
+    fs::create_dir(&library).unwrap();
+    repo.git_in(&library, &["init", "-q"]);
+    fs::write(library.join("lib.c"), "int x;\n").unwrap();
+    repo.git_in(&library, &["add", "."]);
+    repo.git_in(&library, &["commit", "-q", "-m", "library"]);
+    repo.git(&["submodule", "--quiet", "add", library.to_str().unwrap(), "sub"]);
+    repo.write(".gitignore", "cache/\ntarget/\n");
+    repo.commit("ground");
+    repo.git(&["switch", "-q", "-c", "side"]);
+    repo.write("side", "x");
+    repo.commit("side");
+    repo.git(&["switch", "-q", "main"]);
+    sandbox(repo)
+}
+
+#[test]
+fn each_kind_of_unsaved_work_is_a_reason_with_its_code() {
+    let grove = with_everything();
+    for (n, (code, make)) in AGAINST.into_iter().enumerate() {
+        let name = format!("x{n}");
+        let dir = path(&created(&grove, &[&name]));
+        make(&grove, &dir);
+        let before = Picture::of(&dir);
+        let codes = refused(&grove, &name);
+        assert!(codes.iter().any(|found| found == code), "{n}: {code} among {codes:?}");
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new(), "{code}");
+        let plan = grove.grove(["worktree", "remove", &name, "--dry-run", "--json"]).ok().json();
+        assert_eq!(plan["would_remove"], false);
+        let check = plan["checks"].as_array().unwrap().iter().find(|check| check["code"] == code).unwrap().clone();
+        assert_eq!(check["answer"], "yes", "{check}");
+        // Forced: all but a nested worktree, which would break, goes and comes back.
+        let forced = grove.grove(["worktree", "remove", &name, "--force", "--json"]);
+        if code == "nested_worktree" {
+            forced.fails(1);
+        } else {
+            assert_eq!(forced.ok().json()["removed"], true);
+            assert!(!dir.exists());
+            undone(&grove, &name);
+        }
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new(), "{code}");
+        grove.repo.git(&["config", "status.showUntrackedFiles", "normal"]);
+    }
+}
+
+#[test]
+fn all_reasons_are_told_at_once_in_words() {
+    let grove = with_everything();
+    let dir = path(&created(&grove, &["x"]));
+    fs::write(dir.join("README.md"), "changed\n").unwrap();
+    fs::write(dir.join("new"), "x").unwrap();
+    grove.repo.git_in(&dir, &["bisect", "start"]);
+    grove.repo.git_in(&dir, &["worktree", "lock", "--reason", "on a stick", "."]);
+    assert_eq!(refused(&grove, "x"), ["uncommitted_changes", "untracked_files", "operation_in_progress", "locked"]);
+    let said = grove.grove(["worktree", "remove", "x"]).fails(1).stderr;
+    for words in [
+        "Cannot remove worktree - you have uncommitted changes.",
+        "1 unstaged change",
+        "1 untracked file",
+        "A bisect is in progress",
+        "on a stick",
+        "kept for 30 days",
+        "grove worktree undo x",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
+fn nothing_that_git_can_give_back_is_a_reason() {
+    let grove = with_everything();
+    let dir = path(&created(&grove, &["x"]));
+    // Ignored files, an empty folder, a clone with nothing of its own, a file hidden but unchanged.
+    fs::create_dir_all(dir.join("cache/empty")).unwrap();
+    fs::write(dir.join("cache/file"), "ignored").unwrap();
+    let from = grove.repo.path().to_str().unwrap().to_owned();
+    grove.repo.git_in(&dir, &["clone", "-q", &from, "cache/clone"]);
+    grove.repo.git_in(&dir, &["update-index", "--skip-worktree", "README.md"]);
+    let before = Picture::of(&dir);
+    assert_eq!(removed(&grove, &["x"])["branch_kept"], false);
+    undone(&grove, "x");
+    assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+}
+
+#[test]
+fn not_to_know_is_a_reason_and_siblings_work() {
+    let grove = sandbox(TestRepo::new());
+    let sibling = path(&created(&grove, &["sibling"]));
+    let spoil: [(&str, &dyn Fn(&Path, &Path)); 5] = [
+        ("index", &|_, entry| fs::write(entry.join("index"), "garbage").unwrap()),
+        ("no .git", &|dir, _| fs::remove_file(dir.join(".git")).unwrap()),
+        ("rewritten .git", &|dir, _| fs::write(dir.join(".git"), "gitdir: /somewhere/else\n").unwrap()),
+        ("commondir", &|_, entry| fs::write(entry.join("commondir"), "").unwrap()),
+        ("head", &|_, entry| fs::write(entry.join("HEAD"), "nonsense\n").unwrap()),
+    ];
+    for (n, (what, spoil)) in spoil.into_iter().enumerate() {
+        let name = format!("x{n}");
+        let made = created(&grove, &[&name]);
+        let dir = path(&made);
+        let entry = grove.repo.path().join(".git/worktrees").join(&name);
+        spoil(&dir, &entry);
+        let before = Picture::of(&dir);
+        let ran = grove.grove(["worktree", "remove", &name, "--json"]).fails(1);
+        ran.error();
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new(), "{what}");
+        assert_eq!(status_of(&grove, &made["id"]), "active", "{what}");
+        grove.repo.git_in(&sibling, &["status"]);
+        grove.repo.git_in(&sibling, &["commit", "-q", "--allow-empty", "-m", what]);
+        let forced = grove.grove(["worktree", "remove", &name, "--force", "--json"]);
+        match what {
+            // Nothing stands there but its own files: that can be moved and brought back.
+            "no .git" => {
+                forced.ok();
+                undone_files(&grove, &name);
+            }
+            _ => drop(forced.fails(1)),
+        }
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new(), "{what}, forced");
+    }
+}
+
+/// Brings back what git cannot look at.
+fn undone_files(grove: &Sandbox, name: &str) {
+    grove.grove(["worktree", "undo", name, "--json"]).ok();
+}
+
+#[test]
+fn another_repository_at_the_path_is_never_touched() {
+    let grove = sandbox(TestRepo::new());
+    let made = created(&grove, &["x"]);
+    let dir = path(&made);
+    for what in ["clone", "foreign worktree"] {
+        fs::remove_dir_all(&dir).unwrap();
+        let from = grove.repo.path().to_str().unwrap();
+        if what == "clone" {
+            grove.repo.git(&["clone", "-q", from, dir.to_str().unwrap()]);
+        } else {
+            let other = grove.repo.dir().join("other");
+            grove.repo.git(&["clone", "-q", from, other.to_str().unwrap()]);
+            grove.repo.git_in(&other, &["worktree", "add", "-q", "-b", "y", dir.to_str().unwrap()]);
+        }
+        let before = Picture::of(&dir);
+        for args in [&["x"][..], &["x", "--force"]] {
+            let ran = grove.grove(["worktree", "remove", "--json"].iter().chain(args)).fails(1);
+            assert_eq!(ran.error().0, "foreign_repository");
+        }
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+        assert_eq!(status_of(&grove, &made["id"]), "active");
+    }
+}
+
+#[test]
+fn a_branch_that_is_needed_elsewhere_stays() {
+    let grove = sandbox(TestRepo::with_origin());
+    // Checked out twice.
+    let dir = path(&created(&grove, &["twice"]));
+    let second = grove.repo.dir().join("second");
+    grove.repo.git(&["worktree", "add", "-q", "--force", second.to_str().unwrap(), "twice"]);
+    assert_eq!(removed(&grove, &["twice"])["branch_kept"], true);
+    assert!(!dir.exists());
+    grove.repo.git_in(&second, &["status"]);
+    // The head of the pull request is on the remote: the local branch and its upstream go, and return.
+    let head = grove.repo.push_commit("refs/heads/feature", "origin/main", "feature");
+    let made = create(&grove, &["feature", "--kind", "pr", "--id", "7"]).ok().json();
+    assert_eq!(made["head_sha"].as_str(), Some(head.as_str()));
+    let upstream =
+        || grove.repo.command(grove.repo.path(), &["config", "branch.feature.merge"]).output().unwrap().stdout;
+    assert_eq!(upstream(), b"refs/heads/feature\n");
+    let answer = grove.grove(["worktree", "remove", "pr-7", "--json"]).ok().json();
+    assert_eq!(answer["branch_kept"], false);
+    assert_eq!(upstream(), b"");
+    grove.grove(["worktree", "undo", "pr-7"]).ok();
+    assert_eq!(upstream(), b"refs/heads/feature\n");
+    assert_eq!(grove.repo.git_in(&path(&made), &["rev-parse", "--abbrev-ref", "@{u}"]), "origin/feature");
+}
+
+#[test]
+fn the_default_branch_of_a_bare_repository_stays() {
+    let repo = TestRepo::with_origin();
+    let grove = sandbox(repo);
+    let run = |args: &[&str]| {
+        let mut command = grove.command(args);
+        command.current_dir(grove.repo.origin());
+        grove_testkit::Ran::from(&mut command)
+    };
+    let made = run(&["worktree", "create", "main", "--json"]).ok().json();
+    run(&["worktree", "remove", "main", "--json"]).ok();
+    assert!(!path(&made).exists());
+    assert_ne!(grove.repo.git_in(&grove.repo.origin(), &["rev-parse", "--verify", "main"]), "");
+}
+
+#[test]
+fn an_undo_overwrites_nothing() {
+    let grove = sandbox(TestRepo::new());
+    let dir = path(&created(&grove, &["x"]));
+    grove.repo.git_in(&dir, &["commit", "-q", "--allow-empty", "-m", "own"]);
+    let before = Picture::of(&dir);
+    removed(&grove, &["x"]);
+    let refuses = |wanted: &str| {
+        let (code, text) = grove.grove(["worktree", "undo", "x", "--json"]).fails(1).error();
+        assert_eq!(code, wanted, "{text}");
+        assert_eq!(grove.grove(["worktree", "trash", "list", "--json"]).ok().json().as_array().unwrap().len(), 1);
+    };
+    fs::create_dir(&dir).unwrap();
+    refuses("path_taken");
+    fs::remove_dir(&dir).unwrap();
+    let tip = grove.repo.sha("x");
+    grove.repo.git(&["branch", "-f", "x", "main"]);
+    refuses("branch_moved");
+    assert_eq!(grove.repo.sha("x"), grove.repo.sha("main"));
+    grove.repo.git(&["branch", "-f", "x", &tip]);
+    let other = grove.repo.dir().join("other");
+    grove.repo.git(&["worktree", "add", "-q", other.to_str().unwrap(), "x"]);
+    refuses("branch_held");
+    grove.repo.git(&["worktree", "remove", other.to_str().unwrap()]);
+    // Somebody deleted the branch that had stayed: its commit is pinned.
+    grove.repo.git(&["branch", "-q", "-D", "x"]);
+    grove.repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+    grove.repo.git(&["gc", "--quiet", "--prune=now"]);
+    undone(&grove, "x");
+    assert_eq!(grove.repo.sha("x"), tip);
+    assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+    assert_eq!(grove.grove(["worktree", "undo", "--json"]).fails(1).error().0, "not_found");
+    assert_eq!(grove.grove(["worktree", "undo", "never", "--json"]).fails(1).error().0, "not_found");
+}
+
+#[test]
+fn an_entry_whose_name_was_taken_gets_another() {
+    let grove = with_everything();
+    let dir = path(&created(&grove, &["x"]));
+    removed(&grove, &["x"]);
+    let other = grove.repo.dir().join("elsewhere/x");
+    grove.repo.git(&["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]);
+    undone(&grove, "x");
+    for place in [&dir, &other, &dir.join("sub")] {
+        assert_eq!(grove.repo.git_in(place, &["status", "--porcelain"]), "", "{}", place.display());
+    }
+    assert_eq!(grove.repo.git_in(&dir, &["symbolic-ref", "--short", "HEAD"]), "x");
+    grove.repo.git_in(&dir.join("sub"), &["commit", "-q", "--allow-empty", "-m", "works"]);
+}
+
+#[test]
+fn a_running_command_is_a_reason_and_force_ends_it() {
+    let grove = sandbox(TestRepo::new());
+    let dir = path(&created(&grove, &["x"]));
+    let started = dir.join("started");
+    let script =
+        "trap '' TERM; (setsid sh -c 'echo $$ > started.new; mv started.new started; sleep 600' &) ; sleep 600";
+    let mut child =
+        grove.command(["worktree", "exec", "x", "--", "sh", "-c", script]).stdout(Stdio::null()).spawn().unwrap();
+    let began = std::time::Instant::now();
+    while !started.exists() {
+        assert!(began.elapsed().as_secs() < 20, "the command starts");
+        std::thread::yield_now();
+    }
+    let grandchild = fs::read_to_string(&started).unwrap();
+    assert!(refused(&grove, "x").contains(&"live_run".to_owned()));
+    assert!(grove_testkit::is_alive(&grandchild));
+    removed(&grove, &["x", "--force"]);
+    assert!(!grove_testkit::is_alive(&grandchild), "also what began a session of its own");
+    child.wait().unwrap();
+    undone(&grove, "x");
+    assert_eq!(fs::read_to_string(&started).unwrap(), grandchild);
+}
+
+#[test]
+fn a_worktree_that_is_a_mount_of_its_own_is_refused() {
+    let grove = sandbox(TestRepo::new());
+    let dir = path(&created(&grove, &["x"]));
+    let mount = |args: &[&str]| std::process::Command::new("mount").args(args).stderr(Stdio::null()).status();
+    let at = dir.to_str().unwrap();
+    if !mount(&["--bind", at, at]).is_ok_and(|status| status.success()) {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    let ran = grove.grove(["worktree", "remove", "x", "--force", "--json"]);
+    assert!(std::process::Command::new("umount").arg(at).status().unwrap().success());
+    assert_eq!(ran.fails(1).error().0, "other_file_system");
+    assert_eq!(grove.repo.git_in(&dir, &["status", "--porcelain"]), "");
+    assert_eq!(grove.repo.git(&["for-each-ref", "refs/grove"]), "");
+    removed(&grove, &["x"]);
+}
+
+#[test]
+fn folders_that_can_be_made_again_go_at_once_and_nothing_else_does() {
+    let grove = with_everything();
+    let dir = path(&created(&grove, &["x"]));
+    let put = |name: &str| {
+        let file = dir.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "x").unwrap();
+    };
+    for name in ["target/debug/big", "src/target/deep/big", "cache/target", "dist/not-ignored"] {
+        put(name);
+    }
+    // Not to be made again: a repository inside, a tracked file inside, a link.
+    grove.repo.git_in(&dir, &["init", "-q", "node_modules/own"]);
+    put("build/tracked");
+    grove.repo.git_in(&dir, &["add", "-f", "build/tracked"]);
+    fs::write(grove.repo.path().join(".git/info/exclude"), "node_modules/\nbuild/\n.venv\n.grove/worktrees/\n")
+        .unwrap();
+    std::os::unix::fs::symlink(grove.repo.path(), dir.join(".venv")).unwrap();
+    removed(&grove, &["x", "--force"]);
+    let trash = grove.grove(["worktree", "trash", "show", "x", "--json"]).ok().json();
+    let files = Path::new(trash["files"].as_str().unwrap()).to_owned();
+    let began = std::time::Instant::now();
+    while files.join("target").exists() || files.with_extension("shed").exists() {
+        assert!(began.elapsed().as_secs() < 20, "swept in the background");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    undone(&grove, "x");
+    for (name, there) in [
+        ("target", false),
+        ("src/target", false),
+        ("cache/target", true),
+        ("dist/not-ignored", true),
+        ("node_modules/own/.git", true),
+        ("build/tracked", true),
+        ("src/main.c", true),
+    ] {
+        assert_eq!(dir.join(name).exists(), there, "{name}");
+    }
+    assert!(dir.join(".venv").symlink_metadata().is_ok() && grove.repo.path().join("README.md").exists());
+}
+
+#[test]
+fn what_is_dropped_is_gone_for_good() {
+    let grove = sandbox(TestRepo::new());
+    let dir = path(&created(&grove, &["x"]));
+    fs::create_dir(dir.join("locked-up")).unwrap();
+    fs::write(dir.join("locked-up/file"), "x").unwrap();
+    fs::set_permissions(dir.join("locked-up"), fs::Permissions::from_mode(0o555)).unwrap();
+    let outside = grove.repo.dir().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("precious"), "x").unwrap();
+    std::os::unix::fs::symlink(&outside, dir.join("link")).unwrap();
+    removed(&grove, &["x", "--force"]);
+    let dropped = grove.grove(["worktree", "trash", "drop", "x", "--json"]).ok().json();
+    assert_eq!(dropped["branch"], "x");
+    assert!(outside.join("precious").exists());
+    assert_eq!(grove.repo.git(&["for-each-ref", "refs/grove"]), "");
+    assert!(!grove.repo.path().join(".git/grove/trash").exists());
+    assert!(!dir.parent().unwrap().join(".grove-trash").exists());
+    assert_eq!(grove.grove(["worktree", "undo", "x", "--json"]).fails(1).error().0, "not_found");
+    assert_eq!(grove.grove(["worktree", "trash", "drop", "x", "--json"]).fails(1).error().0, "not_found");
+}
+
+#[test]
+fn words_for_people() {
+    let grove = sandbox(TestRepo::new());
+    created(&grove, &["x"]);
+    let said = grove.grove(["worktree", "remove", "x", "--dry-run"]).ok().stdout;
+    assert!(said.contains("would be removed") && said.contains("The branch `x` would go too"), "{said}");
+    let said = grove.grove(["worktree", "remove", "x"]).ok().stdout;
+    assert!(said.contains("Removed the worktree `x`.") && said.contains("undo x"), "{said}");
+    let said = grove.grove(["worktree", "trash", "list"]).ok().stdout;
+    assert!(said.contains("BRANCH") && said.contains("task x"), "{said}");
+    let said = grove.grove(["worktree", "undo"]).ok().stdout;
+    assert!(said.contains("Brought back `x`."), "{said}");
+    assert_eq!(grove.grove(["worktree", "trash", "list"]).ok().stdout, "The trash is empty.\n");
+    assert_eq!(grove.grove(["worktree", "remove", "nothing", "--json"]).fails(1).error().0, "not_found");
+}
