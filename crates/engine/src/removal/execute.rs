@@ -8,7 +8,6 @@ use grove_git::removal::{Manifest, RemovalError, Trashed};
 use grove_git::{GitError, Repository};
 use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 use grove_store::{Begun, ConversationRef, Intent};
-use jiff::SignedDuration;
 
 use super::plan::lock_failed;
 use super::{Asker, Plan, Refusal, Removable, RemovalWish, Removed};
@@ -237,8 +236,7 @@ impl Isolation {
         };
         fault_point("branch-gone");
         remove_mirror(codebase, environment);
-        let days = i64::try_from(self.settings.trash_keep_days()).unwrap_or(i64::MAX / 86_400);
-        let undo_until = trashed.manifest.removed_at.plus(SignedDuration::from_secs(days.saturating_mul(86_400)));
+        let undo_until = self.keep_until(trashed.manifest.removed_at);
         self.store.end_removal(environment.id, Status::Destroyed, Some(undo_until)).await?;
         fault_point("destroyed");
         tracing::info!(environment = %environment.id, branch = %environment.branch, "removed");

@@ -96,6 +96,13 @@ impl Isolation {
         Ok(swept)
     }
 
+    /// Until when something is kept that was removed at `from`.
+    pub(super) fn keep_until(&self, from: Moment) -> Moment {
+        // A hundred years are as good as for ever, and can be counted.
+        let days = self.settings.trash_keep_days().min(36_500).cast_signed();
+        from.plus(SignedDuration::from_hours(24 * days))
+    }
+
     async fn sweep_one(
         &self,
         codebase: &Codebase,
@@ -124,11 +131,11 @@ impl Isolation {
                 what: format!("{} cannot be looked at", trashed.manifest.files.display()),
                 source,
             })?;
-            let kept_for = row.keep_until.map_or(A_DAY, |until| until.since(row.removed_at));
             let written = moment_of(written);
-            if written > row.removed_at.plus(SLACK) && written.plus(kept_for) > now {
+            let until = self.keep_until(written);
+            if written > row.removed_at.plus(SLACK) && until > now {
                 tracing::info!(environment = %row.environment, "kept on: something was written there since it was removed");
-                self.store.keep_in_trash_until(row.environment, written.plus(kept_for)).await?;
+                self.store.keep_in_trash_until(row.environment, until).await?;
             } else {
                 tracing::info!(environment = %row.environment, branch = %environment.branch, "its time in the trash is over");
                 self.drop_row(codebase, &row).await?;

@@ -4,6 +4,7 @@ mod choosing;
 mod many;
 mod provider;
 mod restore;
+mod trash;
 
 use grove_engine::codebases::Codebases;
 use grove_engine::isolation::{CreatedBy, Hints, Isolation, Wish};

@@ -252,7 +252,7 @@ fn without_permission_nothing_is_half_done() {
     let (files, before) = (Picture::of(&dir), refs());
     let parent = dir.parent().unwrap().to_owned();
     let places = [
-        parent.clone(),
+        parent,
         dir.clone(),
         git.join("grove"),
         git.join("worktrees"),

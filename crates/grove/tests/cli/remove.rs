@@ -302,12 +302,13 @@ fn nothing_that_git_can_give_back_is_a_reason() {
 fn not_to_know_is_a_reason_and_siblings_work() {
     let grove = sandbox(TestRepo::new());
     let sibling = path(&created(&grove, &["sibling"]));
-    let spoil: [(&str, &dyn Fn(&Path, &Path)); 5] = [
-        ("index", &|_, entry| fs::write(entry.join("index"), "garbage").unwrap()),
-        ("no .git", &|dir, _| fs::remove_file(dir.join(".git")).unwrap()),
-        ("rewritten .git", &|dir, _| fs::write(dir.join(".git"), "gitdir: /somewhere/else\n").unwrap()),
-        ("commondir", &|_, entry| fs::write(entry.join("commondir"), "").unwrap()),
-        ("head", &|_, entry| fs::write(entry.join("HEAD"), "nonsense\n").unwrap()),
+    type Spoil = (&'static str, fn(&Path, &Path));
+    let spoil: [Spoil; 5] = [
+        ("index", |_, entry| fs::write(entry.join("index"), "garbage").unwrap()),
+        ("no .git", |dir, _| fs::remove_file(dir.join(".git")).unwrap()),
+        ("rewritten .git", |dir, _| fs::write(dir.join(".git"), "gitdir: /somewhere/else\n").unwrap()),
+        ("commondir", |_, entry| fs::write(entry.join("commondir"), "").unwrap()),
+        ("head", |_, entry| fs::write(entry.join("HEAD"), "nonsense\n").unwrap()),
     ];
     for (n, (what, spoil)) in spoil.into_iter().enumerate() {
         let name = format!("x{n}");

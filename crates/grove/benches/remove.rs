@@ -1,0 +1,50 @@
+//! Removal against plain git, in the same run, interleaved.
+//!
+//! Each round makes two clean worktrees, removes one with `git worktree remove` and one with
+//! `grove worktree remove`, the order changing from round to round, and divides the two times; the
+//! figure is the median of the rounds' ratios. Run it with `scripts/bench remove`.
+
+#[path = "shared/mod.rs"]
+mod shared;
+
+use grove_testkit::Sandbox;
+use shared::{asked_for, median, repository, time};
+
+fn main() {
+    if !asked_for() {
+        return;
+    }
+    println!("removal against `git worktree remove`: median of per-round ratios, and each one's own median");
+    for (files, rounds) in [(700, 21), (10_000, 9)] {
+        let grove = Sandbox::new(env!("CARGO_BIN_EXE_grove"), repository(files));
+        let create = |name: &str| grove.grove(["worktree", "create", name, "--json"]).ok();
+        let of_git = |round: usize| grove.repo.dir().join(format!("git/{round}")).display().to_string();
+        // All are there before the first goes: making some slows the removal of others.
+        create("warm-up");
+        for round in 0..rounds {
+            create(&format!("ours-{round}"));
+            grove.repo.git(&["worktree", "add", "-q", "-b", &format!("gits-{round}"), &of_git(round)]);
+        }
+        grove.grove(["worktree", "remove", "warm-up"]).ok();
+        let (mut ratios, mut ours, mut gits) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..rounds {
+            let by_us = || time(&mut grove.command(["worktree", "remove", &format!("ours-{round}"), "--json"]));
+            let by_git = || time(&mut grove.repo.command(grove.repo.path(), &["worktree", "remove", &of_git(round)]));
+            let (us, git) = if round % 2 == 0 {
+                (by_us(), by_git())
+            } else {
+                let git = by_git();
+                (by_us(), git)
+            };
+            ratios.push(us.as_secs_f64() / git.as_secs_f64());
+            ours.push(us.as_secs_f64());
+            gits.push(git.as_secs_f64());
+        }
+        println!(
+            "{files:>6} files: {:.2}x   grove {:6.1} ms   git {:6.1} ms   ({rounds} rounds)",
+            median(&mut ratios),
+            median(&mut ours) * 1e3,
+            median(&mut gits) * 1e3,
+        );
+    }
+}
