@@ -23,6 +23,7 @@ pub mod redact;
 pub mod refs;
 pub mod removal;
 pub mod repository;
+mod settled;
 pub mod submodules;
 pub mod worktree;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grove_git::lock::{EnvironmentLock, Holder};
-use grove_git::removal::look::{Subject, fingerprint, pin_all};
+use grove_git::removal::look::{Subject, pin_all, stamp};
 use grove_git::removal::{Manifest, RemovalError, Trashed};
 use grove_git::{GitError, Repository};
 use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
@@ -163,7 +163,11 @@ impl Isolation {
             };
             return Err(self.give_way(&repo, &trashed, error).await);
         }
-        self.bury_rest(codebase, environment, &trashed).await
+        let mut removed = self.bury_rest(codebase, environment, &trashed).await?;
+        if let Removed::Trashed { may_shed, .. } = &mut removed {
+            *may_shed = removable.look.may_shed;
+        }
+        Ok(removed)
     }
 
     /// Up to the moment when both renames are done.
@@ -175,24 +179,17 @@ impl Isolation {
         removable: &Removable,
     ) -> Result<(), IsolationError> {
         let base = trashed.manifest.pins();
-        let (prepared, pinned, again) = tokio::join!(
-            trashed.prepare(repo),
-            pin_all(repo, &base, subject, &removable.look),
-            fingerprint(repo, subject),
-        );
+        let (prepared, pinned) = tokio::join!(trashed.prepare(repo), pin_all(repo, &base, subject, &removable.look));
         prepared.map_err(IsolationError::Removal)?;
         pinned.map_err(|error| match error {
             GitError::Interrupted { .. } => IsolationError::Git(error),
             other => IsolationError::Removal(RemovalError::Pin(other.to_string())),
         })?;
         fault_point("pinned");
-        // Whatever could not be looked at then cannot be compared now.
-        match again {
-            Ok(again) if again != removable.fingerprint => {
-                return Err(IsolationError::ChangedMeanwhile { path: subject.path.to_owned() });
-            }
-            Err(error @ GitError::Interrupted { .. }) => return Err(IsolationError::Git(error)),
-            _ => {}
+        // We had the lock when everything was asked; whoever works there without it is noticed by
+        // what git writes, and what they write into files goes with the directory.
+        if stamp(subject.entry) != removable.look.stamp {
+            return Err(IsolationError::ChangedMeanwhile { path: subject.path.to_owned() });
         }
         trashed.bury_files().map_err(IsolationError::Removal)?;
         fault_point("files-buried");
@@ -241,8 +238,7 @@ impl Isolation {
         fault_point("destroyed");
         tracing::info!(environment = %environment.id, branch = %environment.branch, "removed");
         let fate = trashed.manifest.fate.clone();
-        let sheds = !trashed.manifest.regenerable.is_empty();
-        Ok(Removed::Trashed { fate, branch_kept: !branch_gone, undo_until, sheds })
+        Ok(Removed::Trashed { fate, branch_kept: !branch_gone, undo_until, may_shed: false })
     }
 }
 

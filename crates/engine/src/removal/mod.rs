@@ -80,8 +80,8 @@ pub enum Removed {
         /// Whether it is still there.
         branch_kept: bool,
         undo_until: Moment,
-        /// Whether something waits to be deleted at once.
-        sheds: bool,
+        /// Whether a sweep may find folders that can go at once.
+        may_shed: bool,
     },
 }
 

@@ -6,7 +6,7 @@ use grove_git::{Repository, links};
 use grove_model::{Answer, Codebase, Environment, Question};
 
 use super::{Asker, Plan, Removable};
-use crate::isolation::{Isolation, IsolationError, with_repository_settings};
+use crate::isolation::{Isolation, IsolationError};
 use crate::view::{OnDisk, on_disk};
 
 impl Isolation {
@@ -52,14 +52,13 @@ impl Isolation {
             return Ok(Plan::Release);
         }
         let repo = self.repository(codebase);
-        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
         let needed: Vec<&str> = codebase.default_branch.as_deref().into_iter().collect();
         let subject = Subject {
             path: &environment.path,
             entry: &entry,
             branch: &environment.branch,
             needed: &needed,
-            regenerable: settings.regenerable(),
+            regenerable: self.settings.regenerable(),
         };
         let look = Box::pin(look(&repo, subject)).await;
         let mut checks = look.answers.clone();

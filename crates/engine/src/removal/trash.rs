@@ -9,7 +9,7 @@ use grove_store::{Phase, TrashRow};
 use jiff::SignedDuration;
 
 use super::plan::lock_failed;
-use crate::isolation::{Isolation, IsolationError};
+use crate::isolation::{Isolation, IsolationError, with_repository_settings};
 
 /// How long everything stays as it was.
 const A_DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -125,7 +125,8 @@ impl Isolation {
             // Somebody dropped it and did not come to the end.
             return self.drop_row(codebase, &row).await;
         }
-        let shed = trashed.shed().map_err(IsolationError::Removal)?;
+        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let shed = trashed.shed(&repo, settings.regenerable()).await.map_err(IsolationError::Removal)?;
         if row.keep_until.is_some_and(|until| until < now) {
             let written = trashed.last_written().map_err(|source| IsolationError::Io {
                 what: format!("{} cannot be looked at", trashed.manifest.files.display()),

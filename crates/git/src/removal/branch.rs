@@ -11,8 +11,10 @@ use grove_model::{BranchName, CommitSha};
 use serde::{Deserialize, Serialize};
 
 use super::RemovalError;
+use super::look::Subject;
 use crate::durable::write_synced;
-use crate::{GitError, Repository};
+use crate::parse::{Status, WorktreeEntry};
+use crate::{GitError, Repository, links};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fate", rename_all = "snake_case")]
@@ -43,37 +45,58 @@ impl BranchFate {
     }
 }
 
-/// Asks what may become of `branch` when the worktree at `path` goes. `needed`: branches that stay
-/// whatever is on them.
-pub(super) async fn fate(repo: &Repository, path: &Path, branch: &BranchName, needed: &[&str]) -> BranchFate {
-    match try_fate(repo, path, branch, needed).await {
+/// What may become of a worktree's branch when it goes.
+pub(super) async fn fate(repo: &Repository, subject: Subject<'_>, status: &Status) -> BranchFate {
+    match try_fate(repo, subject, status).await {
         Ok(fate) => fate,
-        Err(error) => BranchFate::Unknown { why: error.to_string() },
+        Err(why) => BranchFate::Unknown { why },
     }
 }
 
-async fn try_fate(
-    repo: &Repository,
-    path: &Path,
-    branch: &BranchName,
-    needed: &[&str],
-) -> Result<BranchFate, GitError> {
-    let name = branch.full_ref();
-    let own = [name.as_str()];
-    let (refs, worktrees, head) =
-        tokio::join!(repo.refs(std::slice::from_ref(&name)), repo.worktrees(), own_commits(repo, &name, &own));
-    let Some(tip) = refs?.get(&name).map(|line| line.at.clone()) else { return Ok(BranchFate::Absent) };
-    let elsewhere = worktrees?.iter().any(|entry| entry.path != path && entry.branch() == Some(branch.as_str()));
-    // A bare repository has no checkout that holds its HEAD's branch.
-    let named_by_head =
-        fs::read_to_string(repo.common_dir.join("HEAD")).is_ok_and(|head| head.trim_end() == format!("ref: {name}"));
-    if elsewhere || named_by_head || needed.contains(&branch.as_str()) {
+async fn try_fate(repo: &Repository, subject: Subject<'_>, status: &Status) -> Result<BranchFate, String> {
+    let (branch, name) = (subject.branch, subject.branch.full_ref());
+    let tip = match &status.head {
+        Some(head) if status.branch.as_deref() == Some(branch.as_str()) => head.clone(),
+        _ => match repo.commit_of(&name).await.map_err(|error| error.to_string())? {
+            Some(tip) => tip,
+            None => return Ok(BranchFate::Absent),
+        },
+    };
+    let elsewhere = checked_out_elsewhere(repo, subject).await?;
+    if elsewhere || subject.needed.contains(&branch.as_str()) {
         return Ok(BranchFate::InUse { tip });
     }
-    match head? {
+    // Of this commit, not of wherever the branch is by then: it is deleted only while it is here.
+    match own_commits(repo, tip.as_str(), &[&name]).await.map_err(|error| error.to_string())? {
         0 => Ok(BranchFate::Goes { tip }),
         commits => Ok(BranchFate::OwnCommits { tip, commits }),
     }
+}
+
+/// Whether the main checkout, a bare repository's HEAD or another worktree is on the branch, or
+/// comes back to it when a rebase there ends.
+async fn checked_out_elsewhere(repo: &Repository, subject: Subject<'_>) -> Result<bool, String> {
+    if repo.common_dir.join("reftable").exists() {
+        let worktrees = repo.worktrees().await.map_err(|error| error.to_string())?;
+        let on = |entry: &WorktreeEntry| entry.branch() == Some(subject.branch.as_str());
+        return Ok(worktrees.iter().any(|entry| entry.path != subject.path && on(entry)));
+    }
+    let name = subject.branch.full_ref();
+    let mut places = links::entries(&repo.common_dir).map_err(|error| error.to_string())?;
+    places.retain(|entry| entry != subject.entry);
+    places.push(repo.common_dir.clone());
+    for place in places {
+        for (file, prefix) in [("HEAD", "ref: "), ("rebase-merge/head-name", ""), ("rebase-apply/head-name", "")] {
+            match fs::read_to_string(place.join(file)) {
+                Ok(text) if text.trim_end().strip_prefix(prefix) == Some(&name) => return Ok(true),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(format!("{}: {error}", place.display()));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// How many commits of `revision` no ref but `without` holds. Pins of the trash do not count, nor
@@ -122,15 +145,12 @@ fn section_header(branch: &BranchName) -> String {
 /// as it is.
 pub async fn delete(repo: &Repository, branch: &BranchName, tip: &CommitSha, aside: &Path) -> Result<bool, GitError> {
     let name = branch.full_ref();
-    match repo.refs(std::slice::from_ref(&name)).await?.get(&name) {
-        Some(line) if line.at == *tip => {}
-        Some(_) => return Ok(false),
-        None => return Ok(true),
-    }
-    match repo.delete_ref(&name, tip).await {
-        Ok(()) => {}
-        Err(GitError::Failed { .. }) if repo.commit_of(&name).await?.as_ref() != Some(tip) => return Ok(false),
-        Err(error) => return Err(error),
+    if let Err(error) = repo.delete_ref(&name, tip).await {
+        match (error, repo.commit_of(&name).await?) {
+            (GitError::Failed { .. }, None) => {}
+            (GitError::Failed { .. }, Some(now)) if now != *tip => return Ok(false),
+            (error, _) => return Err(error),
+        }
     }
     if aside.join(CONFIG).exists() {
         let section = format!("branch.{branch}");

@@ -13,12 +13,15 @@ use std::time::{Duration, SystemTime};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, PermissionsExt as _};
 
+use super::nested::{self, Walk};
 use super::{RemovalError, Trashed};
 use crate::durable::{sync_dir, write_synced};
-use crate::{GitError, Repository, parse};
+use crate::{GitError, Place, Repository, parse};
 
 /// The list of what was taken out, beside the entry.
 const LIST: &str = "compacted";
+/// Says that folders that can be made again were looked for.
+const SHED: &str = "shed";
 /// So many bytes are asked of git at once when they are written again.
 const CHUNK: u64 = 32 * 1024 * 1024;
 
@@ -28,25 +31,32 @@ pub(super) fn shed_place(files: &Path) -> PathBuf {
 }
 
 impl Trashed {
-    /// Renames the folders that can be made again out of the way, and gives where they are now:
-    /// an undo need not wait until they are deleted.
-    pub fn shed(&self) -> Result<Option<PathBuf>, RemovalError> {
-        let place = shed_place(&self.manifest.files);
+    /// Renames ignored folders that can be made again (`names`) out of the way, and gives where they
+    /// are now: an undo need not wait until they are deleted.
+    pub async fn shed(&self, repo: &Repository, names: &[String]) -> Result<Option<PathBuf>, RemovalError> {
+        let (files, entry) = (&self.manifest.files, self.buried_entry());
+        let place = shed_place(files);
         let failed = |path: &Path| RemovalError::io(format!("{} cannot be moved", path.display()));
-        for folder in &self.manifest.regenerable {
-            let from = self.manifest.files.join(folder);
-            if !from.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-                continue;
+        let walked = self.aside().join(SHED);
+        if !walked.exists() && self.files_are_buried() && self.entry_is_buried() {
+            let found = {
+                let (files, names) = (files.clone(), names.to_vec());
+                tokio::task::spawn_blocking(move || nested::walk(&files, &names)).await
+            };
+            let found = found.map_err(|error| failed(files)(io::Error::other(error)))?;
+            let git = Place::Worktree { work_tree: files, git_dir: &entry, common_dir: &repo.common_dir };
+            for folder in regenerable(repo, git, &found).await? {
+                fs::create_dir_all(&place).map_err(failed(&place))?;
+                let from = files.join(&folder);
+                // The folder above must not look changed.
+                let above =
+                    File::open(from.parent().unwrap_or(files)).and_then(|dir| Ok((dir.metadata()?.modified()?, dir)));
+                fs::rename(&from, place.join(grove_model::Nonce::new().to_string())).map_err(failed(&from))?;
+                if let Ok((time, dir)) = above {
+                    let _ = dir.set_modified(time);
+                }
             }
-            fs::create_dir_all(&place).map_err(failed(&place))?;
-            let to = place.join(grove_model::Nonce::new().to_string());
-            // The folder above must not look changed.
-            let parent = from.parent().unwrap_or(&self.manifest.files);
-            let kept = File::open(parent).and_then(|dir| Ok((dir.metadata()?.modified()?, dir)));
-            fs::rename(&from, &to).map_err(failed(&from))?;
-            if let Ok((time, dir)) = kept {
-                let _ = dir.set_modified(time);
-            }
+            write_synced(&walked, "").map_err(failed(&walked))?;
         }
         Ok(place.exists().then_some(place))
     }
@@ -132,6 +142,31 @@ impl Trashed {
         }
         Ok(newest)
     }
+}
+
+/// Of the folders with such a name, those that git ignores and that hold nothing tracked and no
+/// repository.
+async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Result<Vec<PathBuf>, GitError> {
+    let plain = |folder: &&PathBuf| {
+        folder.to_str().is_some() && !walk.repositories.iter().any(|inside| inside.starts_with(folder))
+    };
+    let candidates: Vec<&PathBuf> = walk.regenerable.iter().filter(plain).collect();
+    if candidates.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list: Vec<u8> = candidates.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"/\0"].concat()).collect();
+    let ignored = repo.git().command(place, "check-ignore").args(["-z", "--stdin"]).stdin(list);
+    let ignored = ignored.run_for(&[0, 1]).await?;
+    let ignored: Vec<PathBuf> =
+        ignored.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path).collect();
+    let mut found = Vec::new();
+    for folder in candidates.into_iter().filter(|folder| ignored.iter().any(|path| path == *folder)) {
+        let tracked = repo.git().command(place, "ls-files").args(["-z", "--"]).arg(folder).run().await?;
+        if tracked.stdout.is_empty() {
+            found.push(folder.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// The id and path of a plain file that is not in conflict, from `<mode> <id> <stage>\t<path>`.

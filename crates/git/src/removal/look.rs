@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use super::branch::{self, BranchFate};
 use super::nested::{self, Nested, Walk};
 use super::pins;
 use crate::parse::{self, Status};
+use crate::settled::{Temporary, settled_index, temporary_index};
 use crate::{GitError, Place, Repository, links};
 
 pub(super) const STATUS: [&str; 5] =
@@ -48,6 +48,8 @@ pub struct Look {
     /// One for every question that git or the disk can answer.
     pub answers: Vec<(Question, Answer)>,
     pub fingerprint: Fingerprint,
+    /// Of the moment before everything was asked.
+    pub stamp: Stamp,
     pub branch: BranchFate,
     /// The branch that is checked out, which may be another one; `None` when HEAD is detached.
     pub head_branch: Option<String>,
@@ -56,22 +58,23 @@ pub struct Look {
     pub index_differs: bool,
     /// Submodules and other repositories whose `.git` leads into the entry.
     pub submodules: Vec<PathBuf>,
-    /// Ignored folders that can be made again and hold no repository.
-    pub regenerable: Vec<PathBuf>,
+    /// Whether there are folders with the name of something that can be made again.
+    pub may_shed: bool,
 }
 
 impl Look {
-    fn unknown(error: &GitError, fingerprint: Fingerprint) -> Self {
+    fn unknown(error: &GitError, fingerprint: Fingerprint, stamp: Stamp) -> Self {
         let asked = [Question::Changes, Question::Untracked, Question::DetachedCommits, Question::Submodules];
         Self {
             answers: asked.into_iter().map(|question| (question, Answer::unknown(error))).collect(),
             fingerprint,
+            stamp,
             branch: BranchFate::Unknown { why: error.to_string() },
             head_branch: None,
             head: None,
             index_differs: true,
             submodules: Vec::new(),
-            regenerable: Vec::new(),
+            may_shed: false,
         }
     }
 }
@@ -79,27 +82,30 @@ impl Look {
 /// Asks everything. What could not be found out is an answer too.
 pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
     let place = place(repo, subject);
+    let before = stamp(subject.entry);
     let walking = {
         let (path, names) = (subject.path.to_owned(), subject.regenerable.to_vec());
         tokio::task::spawn_blocking(move || nested::walk(&path, &names))
     };
-    let (asked, hidden, fate, walk) = tokio::join!(
-        ask_status(repo, subject),
-        hidden_changes(repo, subject, place),
-        branch::fate(repo, subject.path, subject.branch, subject.needed),
-        walking,
-    );
-    let walk =
-        walk.unwrap_or_else(|error| Walk { unreadable: Some((PathBuf::new(), error.to_string())), ..Walk::default() });
+    let asking = async {
+        let unreadable = |error: String| Walk { unreadable: Some((PathBuf::new(), error)), ..Walk::default() };
+        let walk = walking.await.unwrap_or_else(|error| unreadable(error.to_string()));
+        let settled = settled_index(&repo.common_dir, subject.entry, walk.newest);
+        (ask_status(repo, subject, settled.as_ref()).await, walk)
+    };
+    let ((asked, walk), hidden) = tokio::join!(asking, hidden_changes(repo, subject, place));
     let mut look = match asked {
-        Ok((status, fingerprint)) => judge(repo, subject, &status, fingerprint, fate).await,
-        Err((error, fingerprint)) => Look::unknown(&error, fingerprint),
+        Ok((status, fingerprint)) => {
+            let fate = branch::fate(repo, subject, &status).await;
+            judge(repo, subject, &status, fingerprint, before, fate).await
+        }
+        Err((error, fingerprint)) => Look::unknown(&error, fingerprint, before),
     };
     look.answers.push((Question::HiddenChanges, hidden));
     look.answers.push((Question::InProgress, Answer::of(in_progress(subject.entry).map(str::to_owned))));
     look.answers.push((Question::Locked, locked(subject.entry)));
     look_inside(repo, subject, &walk, &mut look).await;
-    look.regenerable = regenerable(repo, place, &walk).await;
+    look.may_shed = !walk.regenerable.is_empty();
     look.answers.sort_by_key(|(question, _)| Question::ALL.iter().position(|known| known == question));
     look
 }
@@ -108,16 +114,28 @@ fn place<'a>(repo: &'a Repository, subject: Subject<'a>) -> Place<'a> {
     Place::Worktree { work_tree: subject.path, git_dir: subject.entry, common_dir: &repo.common_dir }
 }
 
-/// HEAD, index and status as they are now.
-pub async fn fingerprint(repo: &Repository, subject: Subject<'_>) -> Result<Fingerprint, GitError> {
-    ask_status(repo, subject).await.map(|(_, seen)| seen).map_err(|(error, _)| error)
+/// What git writes when somebody commits, stages or switches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp(Vec<u8>);
+
+/// HEAD and index as they are now: the cheap part of a fingerprint.
+pub fn stamp(entry: &Path) -> Stamp {
+    let mut seen = fs::read(entry.join("HEAD")).unwrap_or_default();
+    seen.extend(index_stamp(&entry.join("index")).unwrap_or_default());
+    Stamp(seen)
 }
 
-async fn ask_status(repo: &Repository, subject: Subject<'_>) -> Result<(Status, Fingerprint), (GitError, Fingerprint)> {
-    let mut seen = fs::read(subject.entry.join("HEAD")).unwrap_or_default();
-    seen.extend(index_stamp(&subject.entry.join("index")).unwrap_or_default());
-    let output = repo.git().command(place(repo, subject), "status").args(STATUS).long().run().await;
-    let parsed = output.and_then(|output| {
+async fn ask_status(
+    repo: &Repository,
+    subject: Subject<'_>,
+    settled: Option<&Temporary>,
+) -> Result<(Status, Fingerprint), (GitError, Fingerprint)> {
+    let mut seen = stamp(subject.entry).0;
+    let mut status = repo.git().command(place(repo, subject), "status").args(STATUS).long();
+    if let Some(index) = settled {
+        status = status.env("GIT_INDEX_FILE", &index.0);
+    }
+    let parsed = status.run().await.and_then(|output| {
         seen.extend(&output.stdout);
         parse::status(&output.stdout)
     });
@@ -143,6 +161,7 @@ async fn judge(
     subject: Subject<'_>,
     status: &Status,
     fingerprint: Fingerprint,
+    stamp: Stamp,
     fate: BranchFate,
 ) -> Look {
     let counts = &status.counts;
@@ -170,13 +189,14 @@ async fn judge(
             (Question::DetachedCommits, detached),
         ],
         fingerprint,
+        stamp,
         branch: fate,
         head_branch: status.branch.clone(),
         head: status.head.clone(),
         // Resolved conflicts leave what they replaced in the index.
         index_differs: status.is_changed() || holds_resolutions(&subject.entry.join("index")),
         submodules: Vec::new(),
-        regenerable: Vec::new(),
+        may_shed: false,
     }
 }
 
@@ -217,7 +237,7 @@ async fn try_hidden_changes(
     paths.push(0);
     // The same index with these marks taken away, beside the real one.
     let failed = |error: std::io::Error| GitError::unreadable("index", error.to_string());
-    let copy = tempfile(repo).map_err(failed)?;
+    let copy = temporary_index(&repo.common_dir).map_err(failed)?;
     fs::copy(subject.entry.join("index"), &copy.0).map_err(failed)?;
     for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
         let unmark = repo.git().command(place, "update-index").env("GIT_INDEX_FILE", &copy.0);
@@ -228,20 +248,6 @@ async fn try_hidden_changes(
     let hidden: Vec<&[u8]> = paths.split(|byte| *byte == 0).collect();
     let changed = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && hidden.contains(path));
     Ok(changed.map(parse::path).collect())
-}
-
-/// A file of ours that goes with this value.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-fn tempfile(repo: &Repository) -> std::io::Result<Temporary> {
-    let dir = crate::lock::grove_dir(&repo.common_dir)?;
-    Ok(Temporary(dir.join(format!("index-{}", grove_model::Nonce::new()))))
 }
 
 /// The operation that waits for its end in a worktree.
@@ -318,31 +324,6 @@ async fn look_inside(repo: &Repository, subject: Subject<'_>, walk: &Walk, look:
     }
     look.answers.push((Question::NestedWorktree, worktrees));
     look.answers.push((Question::NestedRepository, repositories));
-}
-
-/// Of the folders with such a name, those that git ignores and that hold nothing tracked and no
-/// repository. In doubt none: they only wait longer.
-async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Vec<PathBuf> {
-    let plain = |folder: &&PathBuf| {
-        folder.to_str().is_some() && !walk.repositories.iter().any(|inside| inside.starts_with(folder))
-    };
-    let candidates: Vec<&PathBuf> = walk.regenerable.iter().filter(plain).collect();
-    if candidates.is_empty() {
-        return Vec::new();
-    }
-    let list: Vec<u8> = candidates.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"/\0"].concat()).collect();
-    let ignored = repo.git().command(place, "check-ignore").args(["-z", "--stdin"]).stdin(list);
-    let Ok(ignored) = ignored.run_for(&[0, 1]).await else { return Vec::new() };
-    let ignored: Vec<PathBuf> =
-        ignored.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path).collect();
-    let mut found = Vec::new();
-    for folder in candidates.into_iter().filter(|folder| ignored.iter().any(|path| path == *folder)) {
-        let tracked = repo.git().command(place, "ls-files").args(["-z", "--"]).arg(folder).run().await;
-        if tracked.is_ok_and(|output| output.stdout.is_empty()) {
-            found.push(folder.clone());
-        }
-    }
-    found
 }
 
 /// Pins what only this worktree's git directory holds, before it goes where gc does not look.

@@ -15,7 +15,7 @@
 pub mod branch;
 pub mod compact;
 pub mod look;
-mod nested;
+pub(crate) mod nested;
 pub mod pins;
 pub mod trash;
 

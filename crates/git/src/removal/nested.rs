@@ -7,22 +7,25 @@ use std::path::{Path, PathBuf};
 
 use grove_model::Answer;
 
+use crate::settled::{Instant, last_touched};
 use crate::{Git, Place, links, parse};
 
 /// What a walk through a worktree found; all paths are below it.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     /// Folders that are repositories or worktrees of their own.
     pub repositories: Vec<PathBuf>,
     /// Folders with the name of something that can be made again.
     pub regenerable: Vec<PathBuf>,
+    /// When a file was last touched; missing if one could not be looked at.
+    pub newest: Option<Instant>,
     /// The first folder that could not be read, and why.
     pub unreadable: Option<(PathBuf, String)>,
 }
 
 /// Looks into every folder, also ignored ones, without following links.
-pub(super) fn walk(root: &Path, regenerable: &[String]) -> Walk {
-    let mut found = Walk::default();
+pub(crate) fn walk(root: &Path, regenerable: &[String]) -> Walk {
+    let mut found = Walk { newest: Some((0, 0)), ..Walk::default() };
     // Each with whether it lies in a folder that can be made again.
     let mut open = vec![(PathBuf::new(), false)];
     while let Some((below, inside)) = open.pop() {
@@ -34,6 +37,11 @@ pub(super) fn walk(root: &Path, regenerable: &[String]) -> Walk {
                 let (name, kind) = (entry.file_name(), entry.file_type()?);
                 bare += usize::from(name == "HEAD" && kind.is_file());
                 bare += usize::from((name == "objects" || name == "refs") && kind.is_dir());
+                let link_to_git = name == ".git" && below.as_os_str().is_empty();
+                if !kind.is_dir() && !link_to_git {
+                    let touched = entry.metadata().ok().map(|meta| last_touched(&meta));
+                    found.newest = found.newest.zip(touched).map(|(newest, touched)| newest.max(touched));
+                }
                 if name == ".git" {
                     git = true;
                 } else if kind.is_dir() {

@@ -45,7 +45,6 @@ pub struct Manifest {
     /// Somebody had locked it.
     pub locked: bool,
     pub submodules: Vec<PathBuf>,
-    pub regenerable: Vec<PathBuf>,
 }
 
 /// A worktree on its way into the trash, in it, or on its way back.
@@ -73,7 +72,6 @@ impl Manifest {
             head: look.head.clone(),
             locked: subject.entry.join("locked").symlink_metadata().is_ok(),
             submodules: look.submodules.clone(),
-            regenerable: look.regenerable.clone(),
         }
     }
 

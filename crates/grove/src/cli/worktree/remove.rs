@@ -39,7 +39,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     let removed = isolation.remove(&codebase, &environment, &wish).await;
     waiting.finish_and_clear();
     let removed = removed?;
-    if let Removed::Trashed { sheds: true, .. } = removed {
+    if let Removed::Trashed { may_shed: true, .. } = removed {
         sweep_in_background(&codebase);
     }
     if context.json {

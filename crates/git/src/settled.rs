@@ -1,0 +1,80 @@
+//! Asking git cheaply whether anything changed since a checkout.
+//!
+//! Git compares whole seconds. An index that was written in the same second as the files is
+//! "racy": git reads every such file again, each time it is asked. Our clock is finer: if no file
+//! was touched at or after the moment when the index was written, then none was changed behind its
+//! back, and git may be asked with a copy of the index that looks a little younger. The real index
+//! is never touched.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use grove_model::Nonce;
+
+use crate::lock::grove_dir;
+
+/// A moment as the file system keeps it: seconds and nanoseconds.
+pub(crate) type Instant = (i64, i64);
+
+/// When something was last done to a file: its bytes, its mode, its name.
+pub(crate) fn last_touched(meta: &fs::Metadata) -> Instant {
+    (meta.mtime(), meta.mtime_nsec()).max((meta.ctime(), meta.ctime_nsec()))
+}
+
+/// A file of ours that goes with this value.
+#[derive(Debug)]
+pub(crate) struct Temporary(pub PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+pub(crate) fn temporary_index(common_dir: &Path) -> std::io::Result<Temporary> {
+    Ok(Temporary(grove_dir(common_dir)?.join(format!("index-{}", Nonce::new()))))
+}
+
+/// A copy of an entry's index that git need not distrust, where one is of use: the files were
+/// written in the same second as the index, and the last of them (`newest`) before it.
+pub(crate) fn settled_index(common_dir: &Path, entry: &Path, newest: Option<Instant>) -> Option<Temporary> {
+    let index = entry.join("index");
+    let written = fs::metadata(&index).ok().map(|meta| (meta.mtime(), meta.mtime_nsec()))?;
+    let newest = newest?;
+    if newest.0 < written.0 || newest >= written {
+        return None;
+    }
+    let copy = temporary_index(common_dir).ok()?;
+    fs::copy(&index, &copy.0).ok()?;
+    let younger = SystemTime::UNIX_EPOCH + Duration::from_secs(written.0.unsigned_abs() + 2);
+    File::options().write(true).open(&copy.0).and_then(|file| file.set_modified(younger)).ok()?;
+    Some(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_index_younger_than_every_file_is_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index");
+        fs::write(&index, "index").unwrap();
+        let at = |seconds: u64, nanos: u32| SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+        File::options().write(true).open(&index).unwrap().set_modified(at(1000, 500)).unwrap();
+        let settled = |newest| settled_index(dir.path(), dir.path(), newest);
+        assert!(settled(None).is_none(), "not known");
+        assert!(settled(Some((1000, 500))).is_none(), "at the same moment");
+        assert!(settled(Some((1000, 501))).is_none(), "after it");
+        assert!(settled(Some((999, 999))).is_none(), "git does not distrust it anyway");
+        let copy = settled(Some((1000, 499))).unwrap();
+        assert_eq!(fs::read_to_string(&copy.0).unwrap(), "index");
+        assert_eq!(fs::metadata(&copy.0).unwrap().mtime(), 1002);
+        assert_eq!(fs::metadata(&index).unwrap().mtime(), 1000, "the real one stays as it is");
+        let path = copy.0.clone();
+        drop(copy);
+        assert!(!path.exists());
+    }
+}
