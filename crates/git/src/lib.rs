@@ -7,6 +7,7 @@
 //! * [`base`]: which commit new work starts from.
 //! * [`worktree`]: making a worktree, proving that it is right, taking it back.
 //! * [`removal`]: taking a worktree away so that nothing is lost, and bringing it back.
+//! * [`verdict`]: whether the work on a branch is in its base.
 //! * [`quarantine`]: entries that would break everybody else.
 
 pub mod base;
@@ -25,6 +26,7 @@ pub mod removal;
 pub mod repository;
 mod settled;
 pub mod submodules;
+pub mod verdict;
 pub mod worktree;
 
 pub use command::{Git, GitError, Place};

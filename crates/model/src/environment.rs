@@ -118,6 +118,18 @@ words!(
 );
 
 words!(
+    /// How it is known that the work of an environment is in its base.
+    MergeMethod, "way of being merged" {
+        Ancestor = "ancestor",
+        SameTree = "same-tree",
+        EmptyDiff = "empty-diff",
+        MergeTree = "merge-tree",
+        PatchId = "patch-id",
+        Forge = "forge",
+    }
+);
+
+words!(
     /// How a worktree that somebody else made was found.
     AdoptedFrom, "way of adoption" {
         Branch = "branch",

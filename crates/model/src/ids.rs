@@ -58,7 +58,7 @@ id!(
 );
 
 /// A full object id, SHA-1 or SHA-256.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CommitSha(String);
 

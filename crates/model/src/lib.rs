@@ -14,8 +14,8 @@ mod work;
 
 pub use branch::{BranchName, BranchNameError};
 pub use environment::{
-    AdoptedFrom, Codebase, Environment, EnvironmentMetadata, InitScript, InitStatus, PullRequestInfo, State, Status,
-    UnknownWord,
+    AdoptedFrom, Codebase, Environment, EnvironmentMetadata, InitScript, InitStatus, MergeMethod, PullRequestInfo,
+    State, Status, UnknownWord,
 };
 pub use folder::FolderName;
 pub use ids::{CodebaseId, CommitSha, ConversationId, EnvironmentId, Nonce, NotASha, NotAnId, RepositoryFolders};

@@ -5,6 +5,7 @@ mod command;
 mod create;
 mod include;
 mod repository;
+mod verdict;
 mod withdraw;
 
 use std::path::{Path, PathBuf};

@@ -88,6 +88,11 @@ both_engines! {
         assert_eq!(removed(&grove, &["x"])["branch_kept"], true);
         undone(&grove, "x");
         assert_eq!(grove.repo.git_in(&path(&made), &["rev-parse", "HEAD"]), tip);
+        // Nor while the older removal is still in the trash.
+        assert_eq!(removed(&grove, &["x"])["branch_kept"], true);
+        created(&grove, &["x"]);
+        assert_eq!(removed(&grove, &["x"])["branch_kept"], true);
+        undone(&grove, "x");
         // On another branch too: then it goes.
         grove.repo.git(&["branch", "other", "x"]);
         assert_eq!(removed(&grove, &["x"])["branch_kept"], false);

@@ -1,0 +1,187 @@
+//! The part of the history that lies between branches and their bases, held in memory.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use grove_model::CommitSha;
+
+use super::Subject;
+use crate::{GitError, Repository};
+
+/// How far a branch and a base are apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub ahead: u64,
+    pub behind: u64,
+}
+
+pub(super) struct Between {
+    pub place: Place,
+    /// The best common ancestors; several after criss-cross merges, none without common history.
+    pub forks: Vec<CommitSha>,
+}
+
+struct Commit {
+    tree: String,
+    parents: Vec<u32>,
+    /// A parent lies outside of what was read.
+    cut: bool,
+}
+
+/// Commits by number; each is read once.
+pub(super) struct Graph {
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+    commits: Vec<Option<Commit>>,
+}
+
+impl Graph {
+    /// Everything reachable from the heads and bases, down to where all of them began.
+    pub async fn around(repo: &Repository, subjects: &[Subject]) -> Result<Self, GitError> {
+        let mut ends: BTreeSet<&str> = BTreeSet::new();
+        for subject in subjects {
+            ends.insert(subject.head.as_str());
+            ends.extend(subject.bases.iter().map(CommitSha::as_str));
+            ends.extend(subject.base_sha.as_ref().map(CommitSha::as_str));
+        }
+        let began: BTreeSet<&str> =
+            subjects.iter().filter_map(|s| s.base_sha.as_ref()).map(CommitSha::as_str).collect();
+        let complete = subjects.iter().all(|subject| subject.base_sha.is_some());
+        let oldest = if complete { common_ancestor(repo, &began).await? } else { None };
+        let graph = Self::read(repo, &ends, oldest.as_deref()).await?;
+        // A branch that began before all the others, or without any record of it.
+        let enough =
+            subjects.iter().all(|subject| subject.bases.iter().all(|base| graph.is_enough(&subject.head, base)));
+        if enough || oldest.is_none() { Ok(graph) } else { Self::read(repo, &ends, None).await }
+    }
+
+    async fn read(repo: &Repository, ends: &BTreeSet<&str>, oldest: Option<&str>) -> Result<Self, GitError> {
+        // The parents of the oldest are left away, itself is needed.
+        let lines = ends.iter().map(|id| format!("{id}\n")).chain(oldest.map(|id| format!("^{id}^@\n")));
+        let listed =
+            repo.command("rev-list").args(["--stdin", "--ignore-missing", "--no-commit-header", "--format=%H %T %P"]);
+        let listed = listed.stdin(lines.collect::<String>()).long().text().await?;
+        let mut graph = Self { numbers: HashMap::new(), names: Vec::new(), commits: Vec::new() };
+        for line in listed.lines() {
+            let mut fields = line.split(' ').filter(|field| !field.is_empty());
+            let (Some(id), Some(tree)) = (fields.next(), fields.next()) else {
+                return Err(GitError::unreadable("rev-list", line));
+            };
+            let number = graph.number(id);
+            let parents = fields.map(|parent| graph.number(parent)).collect();
+            graph.commits[number as usize] = Some(Commit { tree: tree.to_owned(), parents, cut: false });
+        }
+        let known: Vec<bool> = graph.commits.iter().map(Option::is_some).collect();
+        for commit in graph.commits.iter_mut().flatten() {
+            commit.cut = commit.parents.iter().any(|parent| !known[*parent as usize]);
+            commit.parents.retain(|parent| known[*parent as usize]);
+        }
+        Ok(graph)
+    }
+
+    fn number(&mut self, id: &str) -> u32 {
+        if let Some(number) = self.numbers.get(id) {
+            return *number;
+        }
+        let number = self.names.len() as u32;
+        self.numbers.insert(id.to_owned(), number);
+        self.names.push(id.to_owned());
+        self.commits.push(None);
+        number
+    }
+
+    fn find(&self, id: &CommitSha) -> Option<u32> {
+        let number = *self.numbers.get(id.as_str())?;
+        self.commits[number as usize].as_ref().map(|_| number)
+    }
+
+    fn commit(&self, number: u32) -> &Commit {
+        self.commits[number as usize].as_ref().expect("only commits that were read are visited")
+    }
+
+    pub fn tree(&self, id: &CommitSha) -> Option<&str> {
+        self.find(id).map(|number| self.commit(number).tree.as_str())
+    }
+
+    fn sha(&self, number: u32) -> Option<CommitSha> {
+        self.names[number as usize].parse().ok()
+    }
+
+    /// All that is reachable, itself included.
+    fn ancestors(&self, from: u32) -> HashSet<u32> {
+        let mut seen = HashSet::from([from]);
+        let mut open = vec![from];
+        while let Some(number) = open.pop() {
+            open.extend(self.commit(number).parents.iter().filter(|parent| seen.insert(**parent)));
+        }
+        seen
+    }
+
+    /// Whether everything that tells the two apart was read.
+    fn is_enough(&self, head: &CommitSha, base: &CommitSha) -> bool {
+        let (Some(head), Some(base)) = (self.find(head), self.find(base)) else { return false };
+        let of_base = self.ancestors(base);
+        let mut seen = HashSet::from([head]);
+        let mut open = vec![head];
+        while let Some(number) = open.pop() {
+            if of_base.contains(&number) {
+                continue;
+            }
+            if self.commit(number).cut {
+                return false;
+            }
+            open.extend(self.commit(number).parents.iter().filter(|parent| seen.insert(**parent)));
+        }
+        true
+    }
+
+    pub fn between(&self, head: &CommitSha, base: &CommitSha) -> Option<Between> {
+        let (head, base) = (self.find(head)?, self.find(base)?);
+        let (of_head, of_base) = (self.ancestors(head), self.ancestors(base));
+        let ahead = of_head.difference(&of_base).count() as u64;
+        let behind = of_base.difference(&of_head).count() as u64;
+        let common: HashSet<u32> = of_head.intersection(&of_base).copied().collect();
+        let forks = self.best(&common).into_iter().filter_map(|number| self.sha(number)).collect();
+        Some(Between { place: Place { ahead, behind }, forks })
+    }
+
+    /// Of a set that is closed downwards, those that no other one reaches.
+    fn best(&self, set: &HashSet<u32>) -> Vec<u32> {
+        let below: HashSet<u32> = set.iter().flat_map(|number| self.commit(*number).parents.iter().copied()).collect();
+        let mut best: Vec<u32> = set.difference(&below).copied().collect();
+        best.sort_unstable();
+        best
+    }
+
+    /// What a branch was before the base was last merged into it, if it changed anything then:
+    /// along its own line, the first parent of a merge whose other side is the base's.
+    pub fn before_sync(&self, head: &CommitSha, base: &CommitSha) -> Option<CommitSha> {
+        let (mut at, base) = (self.find(head)?, self.find(base)?);
+        let of_base = self.ancestors(base);
+        let mut waiting: VecDeque<u32> = VecDeque::new();
+        while !of_base.contains(&at) {
+            let commit = self.commit(at);
+            let [first, others @ ..] = &commit.parents[..] else { break };
+            if others.iter().any(|other| of_base.contains(other)) && !of_base.contains(first) {
+                waiting.push_back(*first);
+            }
+            at = *first;
+        }
+        waiting.into_iter().find(|before| self.changed_something(*before, &of_base)).and_then(|number| self.sha(number))
+    }
+
+    fn changed_something(&self, head: u32, of_base: &HashSet<u32>) -> bool {
+        let common: HashSet<u32> = self.ancestors(head).intersection(of_base).copied().collect();
+        self.best(&common).iter().any(|fork| self.commit(*fork).tree != self.commit(head).tree)
+    }
+}
+
+/// The best common ancestor of all, if there is one.
+async fn common_ancestor(repo: &Repository, all: &BTreeSet<&str>) -> Result<Option<String>, GitError> {
+    if all.is_empty() {
+        return Ok(None);
+    }
+    // 1: none; 128: one of them is not there any more.
+    let asked = repo.command("merge-base").arg("--octopus").args(all).long().run_for(&[0, 1, 128]).await?;
+    let text = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+    Ok(Some(text).filter(|text| asked.code == 0 && !text.is_empty()))
+}

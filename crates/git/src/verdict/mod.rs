@@ -1,0 +1,280 @@
+//! Is the work on a branch in its base?
+//!
+//! For any number of branches in a constant number of git processes: one lists the refs, two give
+//! the part of the history that lies between the branches and their bases ([`graph`]), one tries
+//! all merges that are left ([`trial`]), and only what conflicts there is compared by its patch
+//! ([`patch`]). Only what is proven is called merged:
+//!
+//! * no commit of its own, ever: **fresh**, however often it was brought up to date;
+//! * own commits whose sum is nothing: **no changes**;
+//! * the base contains the commit, has the same files, or a merge would not change it;
+//! * one commit of the base is the whole branch's patch, and was not taken back since.
+
+mod graph;
+mod patch;
+mod trial;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use grove_model::{CommitSha, MergeMethod};
+
+use crate::{GitError, Repository};
+use graph::{Graph, Place};
+
+/// A branch to be judged.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub head: CommitSha,
+    /// Where it was when its work began.
+    pub base_sha: Option<CommitSha>,
+    /// The base's tip, and that of the base's upstream if it has one.
+    pub bases: Vec<CommitSha>,
+    /// Whether somebody ever committed on it.
+    pub had_own: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No commit of its own, ever.
+    Fresh {
+        behind: u64,
+    },
+    /// Its own commits take each other back.
+    NoChanges {
+        ahead: u64,
+        behind: u64,
+    },
+    Unmerged {
+        ahead: u64,
+        behind: u64,
+    },
+    Merged {
+        by: MergeMethod,
+        ahead: u64,
+        behind: u64,
+    },
+    /// It could not be found out: not to be taken for merged.
+    Unknown(String),
+}
+
+impl Verdict {
+    pub fn merged_by(&self) -> Option<MergeMethod> {
+        match self {
+            Verdict::Merged { by, .. } => Some(*by),
+            _ => None,
+        }
+    }
+
+    pub fn ahead_behind(&self) -> Option<(u64, u64)> {
+        match self {
+            Verdict::Fresh { behind } => Some((0, *behind)),
+            Verdict::NoChanges { ahead, behind }
+            | Verdict::Unmerged { ahead, behind }
+            | Verdict::Merged { ahead, behind, .. } => Some((*ahead, *behind)),
+            Verdict::Unknown(_) => None,
+        }
+    }
+}
+
+/// What the history alone says of one branch against one base, and what is left to try.
+enum Opinion {
+    Known(Verdict),
+    /// Merged if merging `tried` into the base changes nothing; otherwise `or`.
+    Try {
+        tried: CommitSha,
+        by: MergeMethod,
+        or: Verdict,
+        fork: Option<CommitSha>,
+        place: Place,
+    },
+}
+
+/// The verdicts for all subjects, in their order.
+pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Verdict>, GitError> {
+    let graph = Graph::around(repo, subjects).await?;
+    let mut opinions: Vec<Vec<(CommitSha, Opinion)>> = Vec::new();
+    for subject in subjects {
+        let of_base = |base: &CommitSha| (base.clone(), opinion(&graph, subject, base));
+        opinions.push(subject.bases.iter().map(of_base).collect());
+    }
+    let wanted: BTreeSet<(String, String)> = opinions
+        .iter()
+        .flatten()
+        .filter_map(|(base, opinion)| match opinion {
+            Opinion::Try { tried, .. } => Some((base.to_string(), tried.to_string())),
+            Opinion::Known(_) => None,
+        })
+        .collect();
+    let tried = trial::merges(repo, &wanted).await?;
+    // What conflicts and has a patch that can be looked for.
+    let conflicts: Vec<(CommitSha, CommitSha, CommitSha)> = opinions
+        .iter()
+        .flatten()
+        .filter_map(|(base, opinion)| match opinion {
+            Opinion::Try { tried: head, by: MergeMethod::MergeTree, fork: Some(fork), .. }
+                if tried.get(&(base.to_string(), head.to_string())) == Some(&trial::Outcome::Conflict) =>
+            {
+                Some((fork.clone(), head.clone(), base.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    let squashed = patch::squashed(repo, &conflicts).await?;
+    let settle = |(base, opinion): (CommitSha, Opinion)| match opinion {
+        Opinion::Known(verdict) => verdict,
+        Opinion::Try { tried: head, by, or, place, .. } => {
+            let Place { ahead, behind } = place;
+            match tried.get(&(base.to_string(), head.to_string())) {
+                Some(trial::Outcome::Clean(tree)) if graph.tree(&base) == Some(tree) => {
+                    Verdict::Merged { by, ahead, behind }
+                }
+                Some(trial::Outcome::Conflict) if squashed.contains(&(head, base)) => {
+                    Verdict::Merged { by: MergeMethod::PatchId, ahead, behind }
+                }
+                Some(trial::Outcome::Clean(_) | trial::Outcome::Conflict) => or,
+                Some(trial::Outcome::Refused) | None => Verdict::Unknown("git could not try to merge it".to_owned()),
+            }
+        }
+    };
+    let mut found = Vec::new();
+    for (subject, opinions) in subjects.iter().zip(opinions) {
+        let all: Vec<Verdict> = opinions.into_iter().map(settle).collect();
+        found.push(strongest(all, subject));
+    }
+    Ok(found)
+}
+
+/// Merged into either base is merged; otherwise what the recorded base says.
+fn strongest(all: Vec<Verdict>, subject: &Subject) -> Verdict {
+    if subject.bases.is_empty() {
+        return Verdict::Unknown("its base is not there any more".to_owned());
+    }
+    let merged = all.iter().find(|verdict| verdict.merged_by().is_some()).cloned();
+    merged.or_else(|| all.into_iter().next()).unwrap_or_else(|| Verdict::Unknown("nothing is known of it".to_owned()))
+}
+
+fn opinion(graph: &Graph, subject: &Subject, base: &CommitSha) -> Opinion {
+    let head = &subject.head;
+    let unknown = |why: &str| Opinion::Known(Verdict::Unknown(why.to_owned()));
+    let Some(between) = graph.between(head, base) else { return unknown("its history cannot be read") };
+    let Place { ahead, behind } = between.place;
+    // However it came to be there: nothing on it is its own.
+    if subject.base_sha.as_ref() == Some(head) || (ahead == 0 && !subject.had_own) {
+        return Opinion::Known(Verdict::Fresh { behind });
+    }
+    let (Some(head_tree), Some(base_tree)) = (graph.tree(head), graph.tree(base)) else {
+        return unknown("its history cannot be read");
+    };
+    if ahead == 0 {
+        // Contained. What it did since it began may still be nothing.
+        let began = subject.base_sha.as_ref().and_then(|sha| graph.tree(sha));
+        return Opinion::Known(if began == Some(head_tree) {
+            Verdict::NoChanges { ahead, behind }
+        } else {
+            Verdict::Merged { by: MergeMethod::Ancestor, ahead, behind }
+        });
+    }
+    let unmerged = Verdict::Unmerged { ahead, behind };
+    let fork = match &between.forks[..] {
+        // No common history.
+        [] => return Opinion::Known(unmerged),
+        [one] => Some(one.clone()),
+        _ => None,
+    };
+    let place = between.place;
+    let nothing_left = fork.as_ref().is_some_and(|fork| graph.tree(fork) == Some(head_tree));
+    if nothing_left {
+        // It changes nothing now. Was it taken over by the base before the base was merged into it,
+        // or did it take itself back? What it was before tells.
+        let by = if head_tree == base_tree { MergeMethod::SameTree } else { MergeMethod::EmptyDiff };
+        let or = Verdict::NoChanges { ahead, behind };
+        return match graph.before_sync(head, base) {
+            Some(tried) => Opinion::Try { tried, by, or, fork: None, place },
+            None => Opinion::Known(or),
+        };
+    }
+    if head_tree == base_tree {
+        return Opinion::Known(Verdict::Merged { by: MergeMethod::SameTree, ahead, behind });
+    }
+    Opinion::Try { tried: head.clone(), by: MergeMethod::MergeTree, or: unmerged, fork, place }
+}
+
+/// The branches of a repository: where each is, and which ref it follows.
+#[derive(Clone, Debug, Default)]
+pub struct Tips(BTreeMap<String, (CommitSha, Option<String>)>);
+
+impl Tips {
+    /// All branches and remote branches, in one process.
+    pub async fn of(repo: &Repository) -> Result<Self, GitError> {
+        let listed = repo.command("for-each-ref");
+        let format = "--format=%(refname)%00%(objectname)%00%(upstream)";
+        let listed = listed.args([format, "refs/heads/", "refs/remotes/", "refs/tags/"]).long().text().await?;
+        let mut tips = BTreeMap::new();
+        for line in listed.lines() {
+            let fields: Vec<&str> = line.split('\0').collect();
+            let [name, at, upstream] = fields[..] else { return Err(GitError::unreadable("for-each-ref", line)) };
+            let at = at.parse().map_err(|_| GitError::unreadable("for-each-ref", line))?;
+            tips.insert(name.to_owned(), (at, Some(upstream.to_owned()).filter(|name| !name.is_empty())));
+        }
+        Ok(Self(tips))
+    }
+
+    pub fn get(&self, full_ref: &str) -> Option<&CommitSha> {
+        self.0.get(full_ref).map(|(at, _)| at)
+    }
+
+    /// The tips that work based on `name` (`origin/main`, `main`, a tag) may have been merged into:
+    /// that ref, and the one that it follows.
+    pub fn bases(&self, name: &str) -> Vec<CommitSha> {
+        let candidates = [format!("refs/remotes/{name}"), format!("refs/heads/{name}"), name.to_owned()];
+        let Some((at, upstream)) = candidates.iter().find_map(|name| self.0.get(name)) else { return Vec::new() };
+        let upstream = upstream.as_ref().and_then(|name| self.get(name));
+        let mut found = vec![at.clone()];
+        found.extend(upstream.filter(|tip| *tip != at).cloned());
+        found
+    }
+}
+
+/// Whether a branch's reflog tells of a commit made on it, not of one that it was moved to.
+pub fn reflog_tells_of_commits(log: &str) -> bool {
+    let made = ["commit", "cherry-pick", "revert", "am", "rebase", "merge", "pull"];
+    log.lines().filter_map(|line| line.split_once('\t')).any(|(ids, message)| {
+        let verb = message.split([':', ' ', '(']).next().unwrap_or_default();
+        // A rebase of nothing ends where it was to go.
+        let now = ids.split(' ').nth(1).unwrap_or_default();
+        let onto = message.rsplit_once(" onto ").map(|(_, onto)| onto.trim());
+        let moved = message.contains(": Fast-forward") || onto.is_some_and(|onto| onto == now);
+        made.contains(&verb) && !moved
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reflog_tells_making_from_moving() {
+        let log = |message: &str| format!("a b A <a@b> 1 +0000\t{message}\n");
+        for made in [
+            "commit: x",
+            "commit (amend): x",
+            "commit (initial): x",
+            "cherry-pick: x",
+            "rebase (finish): refs/heads/x onto y",
+            "merge main: Merge made by the 'ort' strategy.",
+            "am: x",
+        ] {
+            assert!(reflog_tells_of_commits(&log(made)), "{made}");
+        }
+        for moved in [
+            "branch: Created from main",
+            "reset: moving to x",
+            "merge main: Fast-forward",
+            "pull: Fast-forward",
+            "grove: 0192",
+            "commitment",
+        ] {
+            assert!(!reflog_tells_of_commits(&log(moved)), "{moved}");
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Which branches are merged, and how that is known.
+
+use grove_git::verdict::{Subject, Tips, Verdict, reflog_tells_of_commits, verdicts};
+use grove_git::{Git, Repository};
+use grove_model::CommitSha;
+use grove_testkit::{TestRepo, gits};
+
+/// A story on `main` and `x`, told with a few verbs.
+struct Story {
+    repo: TestRepo,
+    began: String,
+}
+
+impl Story {
+    fn new(git: &std::path::Path) -> Self {
+        let repo = TestRepo::with_git(git);
+        let lines: String = (1..=30).map(|n| format!("line {n}\n")).collect();
+        repo.write("a", &lines);
+        repo.write("b", &lines);
+        repo.commit("ground");
+        let began = repo.sha("HEAD");
+        repo.git(&["branch", "x"]);
+        Self { repo, began }
+    }
+
+    fn on(&self, branch: &str) {
+        self.repo.git(&["checkout", "-q", branch]);
+    }
+
+    /// Changes one line of a file and commits.
+    fn change(&self, branch: &str, file: &str, line: usize, text: &str) {
+        self.on(branch);
+        let old = std::fs::read_to_string(self.repo.path().join(file)).unwrap();
+        let new: String = old
+            .lines()
+            .enumerate()
+            .map(|(n, was)| if n + 1 == line { format!("{text}\n") } else { format!("{was}\n") })
+            .collect();
+        self.repo.write(file, &new);
+        self.repo.commit(&format!("{branch}: {file} {line} {text}"));
+    }
+
+    fn git(&self, args: &[&str]) {
+        self.repo.git(args);
+    }
+
+    fn squash(&self) {
+        self.on("main");
+        self.git(&["merge", "-q", "--squash", "x"]);
+        self.git(&["commit", "-q", "-m", "squashed"]);
+    }
+
+    async fn verdict(&self) -> String {
+        let git = Git::with_program(self.repo.hermetic_git());
+        let repo = Repository::discover(&git, self.repo.path()).await.unwrap();
+        let tips = Tips::of(&repo).await.unwrap();
+        let log = std::fs::read_to_string(self.repo.path().join(".git/logs/refs/heads/x")).unwrap_or_default();
+        let subject = Subject {
+            head: tips.get("refs/heads/x").unwrap().clone(),
+            base_sha: Some(self.began.parse().unwrap()),
+            bases: tips.bases("main"),
+            had_own: reflog_tells_of_commits(&log),
+        };
+        let before = std::fs::read_dir(self.repo.path().join(".git/objects")).unwrap().count();
+        let found = verdicts(&repo, &[subject]).await.unwrap().remove(0);
+        let after = std::fs::read_dir(self.repo.path().join(".git/objects")).unwrap().count();
+        assert_eq!(before, after, "a trial leaves no objects");
+        word(&found)
+    }
+}
+
+fn word(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Fresh { .. } => "fresh".to_owned(),
+        Verdict::NoChanges { .. } => "no-changes".to_owned(),
+        Verdict::Unmerged { .. } => "not merged".to_owned(),
+        Verdict::Merged { by, .. } => format!("merged: {by}"),
+        Verdict::Unknown(_) => "unknown".to_owned(),
+    }
+}
+
+type Scenario = (&'static str, &'static str, fn(&Story));
+
+const SCENARIOS: [Scenario; 27] = [
+    ("nothing happened", "fresh", |_| {}),
+    ("only the base went on", "fresh", |s| s.change("main", "a", 1, "later")),
+    ("brought up to date without a commit", "fresh", |s| {
+        s.change("main", "a", 1, "later");
+        s.on("x");
+        s.git(&["merge", "-q", "--ff-only", "main"]);
+    }),
+    ("a commit", "not merged", |s| s.change("x", "a", 10, "own")),
+    ("merge commit", "merged: ancestor", |s| {
+        s.change("x", "a", 10, "own");
+        s.on("main");
+        s.git(&["merge", "-q", "--no-ff", "-m", "merge", "x"]);
+    }),
+    ("fast-forward", "merged: ancestor", |s| {
+        s.change("x", "a", 10, "own");
+        s.on("main");
+        s.git(&["merge", "-q", "--ff-only", "x"]);
+    }),
+    ("rebase merge", "merged: same-tree", |s| {
+        s.change("x", "a", 10, "one");
+        s.change("x", "b", 10, "two");
+        s.change("main", "a", 25, "other");
+        s.git(&["checkout", "-q", "--detach", "x"]);
+        s.git(&["rebase", "-q", "main"]);
+        let tip = s.repo.sha("HEAD");
+        s.on("main");
+        s.git(&["merge", "-q", "--ff-only", &tip]);
+        s.on("x");
+        s.git(&["merge", "-q", "-m", "up to date", "main"]);
+        s.git(&["reset", "-q", "--hard", "HEAD~1"]);
+        s.on("main");
+        s.change("main", "a", 25, "line 25");
+    }),
+    ("rebase merge, the base went on", "merged: merge-tree", |s| {
+        s.change("x", "a", 10, "one");
+        s.change("x", "b", 10, "two");
+        s.change("main", "a", 25, "other");
+        s.git(&["checkout", "-q", "--detach", "x"]);
+        s.git(&["rebase", "-q", "main"]);
+        let tip = s.repo.sha("HEAD");
+        s.on("main");
+        s.git(&["merge", "-q", "--ff-only", &tip]);
+    }),
+    ("squash of one", "merged: same-tree", |s| {
+        s.change("x", "a", 10, "one");
+        s.squash();
+    }),
+    ("squash of three", "merged: same-tree", |s| {
+        for line in [5, 10, 15] {
+            s.change("x", "a", line, "own");
+        }
+        s.squash();
+    }),
+    ("squash of three, later change to another file", "merged: merge-tree", |s| {
+        for line in [5, 10, 15] {
+            s.change("x", "a", line, "own");
+        }
+        s.squash();
+        s.change("main", "b", 5, "later");
+    }),
+    ("squash of three, later change to the same lines", "merged: patch-id", |s| {
+        for line in [5, 10, 15] {
+            s.change("x", "a", line, "own");
+        }
+        s.squash();
+        s.change("main", "a", 10, "even later");
+    }),
+    ("context changed before the squash", "merged: merge-tree", |s| {
+        s.change("x", "a", 10, "own");
+        s.change("main", "a", 13, "context");
+        s.squash();
+    }),
+    ("squash then reverted", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.squash();
+        s.git(&["revert", "--no-edit", "HEAD"]);
+    }),
+    ("squash then reverted then changed there", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.squash();
+        s.git(&["revert", "--no-edit", "HEAD"]);
+        s.change("main", "a", 10, "something else");
+    }),
+    ("squash, reverted, reverted again, changed there", "merged: patch-id", |s| {
+        s.change("x", "a", 10, "own");
+        s.squash();
+        s.git(&["revert", "--no-edit", "HEAD"]);
+        s.git(&["revert", "--no-edit", "HEAD"]);
+        s.change("main", "a", 10, "something else");
+    }),
+    ("cherry-picks", "merged: merge-tree", |s| {
+        s.change("x", "a", 10, "one");
+        s.change("x", "b", 10, "two");
+        s.change("main", "a", 25, "other");
+        s.git(&["cherry-pick", "x~1", "x"]);
+    }),
+    ("one of two cherry-picked", "not merged", |s| {
+        s.change("x", "a", 10, "one");
+        s.change("x", "b", 10, "two");
+        s.on("main");
+        s.git(&["cherry-pick", "x~1"]);
+    }),
+    ("merged, then new commits", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.on("main");
+        s.git(&["merge", "-q", "--no-ff", "-m", "merge", "x"]);
+        s.change("x", "b", 10, "more");
+    }),
+    ("squashed, then new commits", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.squash();
+        s.change("x", "b", 10, "more");
+    }),
+    ("revert of the merge", "merged: ancestor", |s| {
+        s.change("x", "a", 10, "own");
+        s.on("main");
+        s.git(&["merge", "-q", "--no-ff", "-m", "merge", "x"]);
+        s.git(&["revert", "--no-edit", "-m", "1", "HEAD"]);
+    }),
+    ("commit then revert", "no-changes", |s| {
+        s.change("x", "a", 10, "own");
+        s.git(&["revert", "--no-edit", "HEAD"]);
+    }),
+    ("commit then revert, up to date", "no-changes", |s| {
+        s.change("x", "a", 10, "own");
+        s.git(&["revert", "--no-edit", "HEAD"]);
+        s.change("main", "b", 10, "later");
+        s.on("x");
+        s.git(&["merge", "-q", "-m", "up to date", "main"]);
+    }),
+    ("brought up to date, then taken back", "no-changes", |s| {
+        s.change("x", "a", 10, "own");
+        s.change("main", "b", 10, "later");
+        s.on("x");
+        s.git(&["merge", "-q", "-m", "up to date", "main"]);
+        s.git(&["revert", "--no-edit", "HEAD~1"]);
+    }),
+    ("squashed, then brought up to date", "merged: same-tree", |s| {
+        s.change("x", "a", 10, "own");
+        s.change("main", "b", 10, "later");
+        s.squash();
+        s.on("x");
+        s.git(&["merge", "-q", "-m", "up to date", "main"]);
+    }),
+    ("squashed, brought up to date, the base went on", "merged: empty-diff", |s| {
+        s.change("x", "a", 10, "own");
+        s.change("main", "b", 10, "later");
+        s.squash();
+        s.on("x");
+        s.git(&["merge", "-q", "-m", "up to date", "main"]);
+        s.change("main", "b", 20, "even later");
+    }),
+    ("orphan", "not merged", |s| {
+        s.git(&["checkout", "-q", "--orphan", "other"]);
+        s.repo.commit("another beginning");
+        s.git(&["branch", "-f", "x", "other"]);
+        s.change("x", "a", 1, "own");
+    }),
+];
+
+#[tokio::test]
+async fn every_scenario_gets_its_verdict_and_method() {
+    for git in gits() {
+        let mut wrong = Vec::new();
+        for (name, wanted, tell) in SCENARIOS {
+            let story = Story::new(&git);
+            tell(&story);
+            let found = story.verdict().await;
+            if found != wanted {
+                wrong.push(format!("{name}: {found}, not {wanted}"));
+            }
+        }
+        assert_eq!(wrong, Vec::<String>::new(), "{}", git.display());
+    }
+}
+
+#[tokio::test]
+async fn a_base_that_was_rewritten_renamed_or_lost_makes_nothing_merged() {
+    let story = Story::new(&gits()[0]);
+    story.change("x", "a", 10, "own");
+    // Force-pushed: the commit that x began from is not in the base any more.
+    story.on("main");
+    story.git(&["commit", "-q", "--amend", "-m", "rewritten"]);
+    story.change("main", "b", 10, "other");
+    assert_eq!(story.verdict().await, "not merged");
+    story.git(&["reflog", "expire", "--expire=now", "--all"]);
+    story.git(&["gc", "--quiet", "--prune=now"]);
+    assert_eq!(story.verdict().await, "not merged");
+    story.git(&["branch", "-m", "main", "trunk"]);
+    assert_eq!(story.verdict().await, "unknown");
+}
+
+#[tokio::test]
+async fn the_upstream_of_the_base_counts_too() {
+    let repo = TestRepo::with_origin();
+    let began = repo.sha("HEAD");
+    repo.git(&["checkout", "-q", "-b", "x"]);
+    repo.write("own", "own");
+    repo.commit("own");
+    repo.git(&["push", "-q", "origin", "x:main"]);
+    repo.git(&["fetch", "-q"]);
+    let git = Git::with_program(repo.hermetic_git());
+    let repository = Repository::discover(&git, repo.path()).await.unwrap();
+    let tips = Tips::of(&repository).await.unwrap();
+    let subject = |base: &str| Subject {
+        head: repo.sha("x").parse().unwrap(),
+        base_sha: Some(began.parse().unwrap()),
+        bases: tips.bases(base),
+        had_own: true,
+    };
+    let found = verdicts(&repository, &[subject("main"), subject("origin/main"), subject("missing")]).await.unwrap();
+    assert_eq!(found.iter().map(word).collect::<Vec<_>>(), ["merged: ancestor", "merged: ancestor", "unknown"]);
+}
+
+/// The same numbers in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+/// One branch as the generator remembers it.
+struct Told {
+    name: String,
+    began: String,
+    /// Its own changes: (file, line, text) that are not in the base by any merge of the generator's.
+    outstanding: usize,
+    had_own: bool,
+}
+
+/// Random histories: never merged unless the generator merged everything.
+#[tokio::test]
+async fn no_random_history_is_wrongly_called_merged() {
+    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
+    let (rounds, branches) = (if long { 60 } else { 4 }, 12);
+    let (mut judged, mut merged, mut missed) = (0, 0, 0);
+    for round in 0..rounds {
+        let mut dice = Dice(round + 1);
+        let story = Story::new(&gits()[0]);
+        let mut told = Vec::new();
+        let mut text = 0;
+        // Which branch a squash on main was of.
+        let mut squashes = std::collections::HashMap::new();
+        let mut taken_back = Vec::new();
+        for n in 0..branches {
+            let name = format!("r{n}");
+            story.git(&["branch", &name, "main"]);
+            let mut branch = Told { began: story.repo.sha("main"), name, outstanding: 0, had_own: false };
+            for _ in 0..dice.roll(6) {
+                text += 1;
+                let (file, line) = (["a", "b"][dice.roll(2) as usize], 1 + 3 * dice.roll(10) as usize);
+                let conflicted =
+                    |args: &[&str]| !story.repo.command(story.repo.path(), args).output().unwrap().status.success();
+                match dice.roll(9) {
+                    0..=2 => {
+                        story.change(&branch.name, file, line, &format!("{} {text}", branch.name));
+                        branch.outstanding += 1;
+                        branch.had_own = true;
+                    }
+                    3 | 4 => story.change("main", file, line, &format!("main {text}")),
+                    5 => {
+                        story.on("main");
+                        if conflicted(&["merge", "-q", "--no-ff", "-m", "merge", &branch.name]) {
+                            story.git(&["merge", "--abort"]);
+                        } else {
+                            branch.outstanding = 0;
+                            taken_back.retain(|name| *name != branch.name);
+                        }
+                    }
+                    6 => {
+                        story.on("main");
+                        if conflicted(&["merge", "-q", "--squash", &branch.name]) {
+                            story.git(&["reset", "-q", "--hard"]);
+                        } else if !conflicted(&["commit", "-q", "-m", "squash"]) {
+                            branch.outstanding = 0;
+                            taken_back.retain(|name| *name != branch.name);
+                            squashes.insert(story.repo.sha("HEAD"), branch.name.clone());
+                        } else {
+                            story.git(&["reset", "-q", "--hard"]);
+                        }
+                    }
+                    7 => {
+                        // A squash that is the last thing on main is taken back, whosever it was: what
+                        // it brought is outstanding again.
+                        story.on("main");
+                        if let Some(owner) = squashes.remove(&story.repo.sha("HEAD")) {
+                            story.git(&["revert", "--no-edit", "HEAD"]);
+                            taken_back.push(owner);
+                        }
+                    }
+                    _ => {
+                        story.on(&branch.name);
+                        if conflicted(&["merge", "-q", "-m", "up to date", "main"]) {
+                            story.git(&["merge", "--abort"]);
+                        }
+                    }
+                }
+            }
+            told.push(branch);
+        }
+        let git = Git::with_program(story.repo.hermetic_git());
+        let repo = Repository::discover(&git, story.repo.path()).await.unwrap();
+        let tips = Tips::of(&repo).await.unwrap();
+        let subject = |branch: &Told| Subject {
+            head: tips.get(&format!("refs/heads/{}", branch.name)).unwrap().clone(),
+            base_sha: Some(branch.began.parse::<CommitSha>().unwrap()),
+            bases: tips.bases("main"),
+            had_own: reflog_tells_of_commits(
+                &std::fs::read_to_string(story.repo.path().join(".git/logs/refs/heads").join(&branch.name)).unwrap(),
+            ),
+        };
+        let subjects: Vec<Subject> = told.iter().map(subject).collect();
+        for ((branch, subject), verdict) in told.iter().zip(&subjects).zip(verdicts(&repo, &subjects).await.unwrap()) {
+            judged += 1;
+            let contained =
+                story.repo.command(story.repo.path(), &["merge-base", "--is-ancestor", subject.head.as_str(), "main"]);
+            let contained = { contained }.output().unwrap().status.success();
+            let context = || {
+                let log = story.repo.git(&["reflog", &branch.name, "--"]);
+                format!("round {round}, {}: {verdict:?}, {} outstanding\n{log}", branch.name, branch.outstanding)
+            };
+            match verdict.merged_by() {
+                Some(_) => {
+                    merged += 1;
+                    assert!(branch.had_own, "{}", context());
+                    let outstanding = branch.outstanding > 0 || taken_back.contains(&branch.name);
+                    assert!(!outstanding || contained, "{}", context());
+                }
+                None => {
+                    let outstanding = branch.outstanding > 0 || taken_back.contains(&branch.name);
+                    missed += usize::from(branch.had_own && !outstanding);
+                }
+            }
+            if !branch.had_own {
+                assert!(matches!(verdict, Verdict::Fresh { .. } | Verdict::NoChanges { .. }), "{}", context());
+            }
+        }
+    }
+    println!(
+        "{judged} branches of random histories judged: {merged} merged, 0 wrongly; {missed} merged ones not recognised"
+    );
+    assert!(merged * 20 > judged, "{merged} of {judged}");
+}
