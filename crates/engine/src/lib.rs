@@ -6,6 +6,7 @@
 //! * [`removal`]: taking an environment away so that nothing is lost, and bringing it back.
 //! * [`owner`]: which process is at work, and whether it still is.
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
+//! * [`standing`]: is its work merged, is anybody still at it.
 //! * [`view`]: environments as people and scripts see them.
 //! * [`words`]: every sentence that a person reads when something is refused.
 
@@ -16,6 +17,7 @@ pub mod owner;
 pub mod reconcile;
 pub mod removal;
 pub mod settings;
+pub mod standing;
 pub mod view;
 pub mod words;
 

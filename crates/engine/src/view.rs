@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use grove_git::parse::{self, Status as GitStatus};
+use grove_git::verdict::Verdict;
 use grove_git::{Git, Place, links};
-use grove_model::{Codebase, CommitSha, Environment, Moment, State, Status};
-use grove_store::{Store, StoreError};
+use grove_model::{Codebase, Environment, MergeMethod, Moment, State, Status};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::isolation::{Isolation, IsolationError};
 use crate::owner::node;
+use crate::standing::Standing;
 
 /// What is really there.
 #[derive(Clone, Debug)]
@@ -25,32 +27,6 @@ pub enum Facts {
 pub struct Present {
     pub admin_dir: PathBuf,
     pub status: GitStatus,
-    pub counts: Counts,
-}
-
-/// Commits, where they can be counted.
-#[derive(Clone, Debug, Default)]
-pub struct Counts {
-    /// Those that the recorded base has not.
-    pub own_commits: Option<u64>,
-    /// Against the base as it is now.
-    pub ahead_behind: Option<(u64, u64)>,
-}
-
-impl Counts {
-    pub(crate) async fn of(git: &Git, common_dir: &Path, head: &CommitSha, base: Option<(&str, &CommitSha)>) -> Self {
-        let Some((name, sha)) = base else { return Self::default() };
-        let place = Place::Repository(common_dir);
-        let own = rev_list(git, place, &["--count"], &[head.as_str(), &format!("^{sha}")]).await;
-        // `origin/main` is the remote's, also where somebody has a branch of that name.
-        let apart =
-            async |name: &str| rev_list(git, place, &["--left-right", "--count"], &[&format!("{name}...{head}")]).await;
-        let apart = match name.contains('/') && !name.starts_with("refs/") {
-            true => apart(&format!("refs/remotes/{name}")).await.or(apart(name).await),
-            false => apart(name).await,
-        };
-        Self { own_commits: own.map(|(count, _)| count), ahead_behind: apart.map(|(behind, ahead)| (ahead, behind)) }
-    }
 }
 
 /// Looks at each environment, several at once. What could not be found out is an error with the
@@ -118,24 +94,15 @@ async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result
     let status = git.command(place, "status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]);
     let output = status.long().run().await.map_err(|error| error.to_string())?;
     let status = parse::status(&output.stdout).map_err(|error| error.to_string())?;
-    let base = environment.base_ref.as_deref().zip(environment.base_sha.as_ref());
-    let counts = match &status.head {
-        Some(head) => Counts::of(git, common_dir, head, base).await,
-        None => Counts::default(),
-    };
-    Ok(Facts::Present(Box::new(Present { admin_dir, status, counts })))
-}
-
-/// One number, or two. `None` when a commit is not known any more.
-async fn rev_list(git: &Git, place: Place<'_>, flags: &[&str], revisions: &[&str]) -> Option<(u64, u64)> {
-    let text = git.command(place, "rev-list").args(flags).arg("--end-of-options").args(revisions).text().await.ok()?;
-    let mut numbers = text.split_whitespace().map(str::parse);
-    let first = numbers.next()?.ok()?;
-    Some((first, numbers.next().and_then(Result::ok).unwrap_or_default()))
+    Ok(Facts::Present(Box::new(Present { admin_dir, status })))
 }
 
 /// The state, first that holds.
-pub fn state_of(environment: &Environment, facts: Option<&Result<Facts, String>>) -> State {
+pub fn state_of(
+    environment: &Environment,
+    facts: Option<&Result<Facts, String>>,
+    standing: Option<&Standing>,
+) -> State {
     let present = match facts {
         Some(Ok(Facts::Present(present))) => Some(present),
         _ => None,
@@ -151,8 +118,12 @@ pub fn state_of(environment: &Environment, facts: Option<&Result<Facts, String>>
         Status::Merging | Status::Removing => State::Merging,
         Status::Active => match present {
             Some(present) if !present.status.is_clean() => State::Dirty,
-            Some(present) if present.counts.own_commits == Some(0) => State::Fresh,
-            _ => State::Active,
+            _ => match standing {
+                Some(standing) if standing.verdict.merged_by().is_some() => State::Merged,
+                Some(standing) if standing.stale => State::Stale,
+                Some(Standing { verdict: Verdict::Fresh { .. }, .. }) => State::Fresh,
+                _ => State::Active,
+            },
         },
     }
 }
@@ -169,7 +140,7 @@ pub struct View {
     pub provider: String,
     pub status: Status,
     pub state: State,
-    pub merged_by: Option<String>,
+    pub merged_by: Option<MergeMethod>,
     pub ahead: Option<u64>,
     pub behind: Option<u64>,
     pub dirty: bool,
@@ -189,49 +160,61 @@ pub struct View {
     pub error: Option<String>,
 }
 
-/// The views of a codebase's environments; `all` includes those destroyed.
-pub async fn views(git: &Git, store: &Store, codebase: &Codebase, all: bool) -> Result<Vec<View>, StoreError> {
-    let environments = store.environments(codebase.id, all).await?;
-    views_of(git, store, codebase, environments).await
-}
+impl Isolation {
+    /// The views of a codebase's environments; `all` includes those destroyed.
+    pub async fn views(&self, codebase: &Codebase, all: bool) -> Result<Vec<View>, IsolationError> {
+        let environments = self.store.environments(codebase.id, all).await?;
+        self.views_of(codebase, environments).await
+    }
 
-pub async fn views_of(
-    git: &Git,
-    store: &Store,
-    codebase: &Codebase,
-    environments: Vec<Environment>,
-) -> Result<Vec<View>, StoreError> {
-    let conversations = store.conversations_in(codebase.id).await?;
-    let (ended, live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
-    let facts = facts_of(git, codebase, &live).await;
-    let live = live.into_iter().zip(facts.into_iter().map(Some));
-    let mut views: Vec<View> = live
-        .chain(ended.into_iter().map(|environment| (environment, None)))
-        .map(|(environment, facts)| {
-            let conversations = conversations.get(&environment.id).cloned().unwrap_or_default();
-            view(codebase, &environment, facts.as_ref(), conversations)
-        })
-        .collect();
-    views.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-    Ok(views)
-}
+    pub async fn views_of(
+        &self,
+        codebase: &Codebase,
+        environments: Vec<Environment>,
+    ) -> Result<Vec<View>, IsolationError> {
+        let conversations = self.store.conversations_in(codebase.id).await?;
+        let (ended, live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
+        let (facts, standings) =
+            tokio::join!(facts_of(&self.git, codebase, &live), self.standings(codebase, &live, Moment::now()));
+        let standings = standings?;
+        let live = live.into_iter().zip(facts.into_iter().map(Some));
+        let mut views: Vec<View> = live
+            .chain(ended.into_iter().map(|environment| (environment, None)))
+            .map(|(environment, facts)| {
+                let conversations = conversations.get(&environment.id).cloned().unwrap_or_default();
+                view(codebase, &environment, facts.as_ref(), standings.get(&environment.id), conversations)
+            })
+            .collect();
+        views.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        Ok(views)
+    }
 
-/// One environment of which the facts are known already.
-pub async fn view_of_new(
-    store: &Store,
-    codebase: &Codebase,
-    environment: &Environment,
-    facts: Facts,
-) -> Result<View, StoreError> {
-    let mut conversations = store.conversations_in(codebase.id).await?;
-    let conversations = conversations.remove(&environment.id).unwrap_or_default();
-    Ok(view(codebase, environment, Some(&Ok(facts)), conversations))
+    /// One environment of which the facts are known already.
+    pub async fn view_of_new(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        facts: Facts,
+    ) -> Result<View, IsolationError> {
+        let mut conversations = self.store.conversations_in(codebase.id).await?;
+        let conversations = conversations.remove(&environment.id).unwrap_or_default();
+        let standing = if environment.base_sha.is_some() && environment.base_sha == environment.head_sha {
+            // Nobody needs to be asked.
+            let verdict = Verdict::Fresh { behind: 0 };
+            Some(Standing { verdict, last_active: environment.last_activity_at, stale: false })
+        } else {
+            let standings = self.standings(codebase, std::slice::from_ref(environment), Moment::now()).await?;
+            standings.into_values().next()
+        };
+        Ok(view(codebase, environment, Some(&Ok(facts)), standing.as_ref(), conversations))
+    }
 }
 
 fn view(
     codebase: &Codebase,
     environment: &Environment,
     facts: Option<&Result<Facts, String>>,
+    standing: Option<&Standing>,
     conversations: Vec<String>,
 ) -> View {
     let present = match facts {
@@ -239,6 +222,7 @@ fn view(
         _ => None,
     };
     let counts = present.map(|present| &present.status);
+    let apart = standing.and_then(|standing| standing.verdict.ahead_behind());
     let head = present.and_then(|present| present.status.head.clone()).or_else(|| environment.head_sha.clone());
     let unknown = facts.and_then(|facts| facts.as_ref().err().cloned());
     View {
@@ -250,10 +234,10 @@ fn view(
         path: environment.path.clone(),
         provider: environment.provider.clone(),
         status: environment.status,
-        state: state_of(environment, facts),
-        merged_by: None,
-        ahead: present.and_then(|present| present.counts.ahead_behind).map(|(ahead, _)| ahead),
-        behind: present.and_then(|present| present.counts.ahead_behind).map(|(_, behind)| behind),
+        state: state_of(environment, facts, standing),
+        merged_by: standing.and_then(|standing| standing.verdict.merged_by()),
+        ahead: apart.map(|(ahead, _)| ahead),
+        behind: apart.map(|(_, behind)| behind),
         dirty: counts.is_some_and(|status| !status.is_clean()),
         untracked: counts.map_or(0, |status| status.counts.untracked),
         adopted: environment.is_adopted(),
@@ -263,7 +247,7 @@ fn view(
         conversations,
         created_by_platform: environment.created_by_platform.clone(),
         created_at: environment.created_at,
-        last_activity_at: environment.last_activity_at,
+        last_activity_at: standing.map_or(environment.last_activity_at, |standing| standing.last_active),
         size_bytes: environment.size_bytes,
         metadata: metadata(environment),
         error: unknown.or_else(|| environment.error.clone()),

@@ -22,6 +22,10 @@ const OF_CODEBASE: &str = "SELECT c.isolation_env_id AS environment, c.platform_
 
 const OF_ENVIRONMENT: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
      WHERE isolation_env_id = $1 ORDER BY created_at, id";
+const USES: &str = "SELECT c.id AS id, c.isolation_env_id AS environment, c.platform_type AS platform, \
+     COALESCE(c.last_activity_at, c.updated_at) AS at \
+     FROM remote_agent_conversations c JOIN remote_agent_isolation_environments e ON e.id = c.isolation_env_id \
+     WHERE e.codebase_id = $1";
 const BOUND: &str = "SELECT isolation_env_id FROM remote_agent_conversations \
      WHERE platform_type = $1 AND platform_conversation_id = $2";
 const CLEAR: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
@@ -93,6 +97,24 @@ impl Store {
                 Ok(ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? })
             };
             rows.iter().map(conversation).collect()
+        })
+        .await
+    }
+
+    /// The platforms that use each environment of a codebase, and when each conversation last did.
+    pub async fn uses_in(
+        &self,
+        codebase: CodebaseId,
+    ) -> Result<HashMap<EnvironmentId, Vec<(String, Moment)>>, StoreError> {
+        self.retry(|| async {
+            let rows = sqlx::query(USES).bind(codebase.to_string()).fetch_all(&self.pool).await?;
+            let mut found: HashMap<EnvironmentId, Vec<(String, Moment)>> = HashMap::new();
+            for row in &rows {
+                let row = Reader { row, table: "remote_agent_conversations" };
+                let at = (row.text("platform")?, row.parse("at")?);
+                found.entry(row.parse("environment")?).or_default().push(at);
+            }
+            Ok(found)
         })
         .await
     }

@@ -18,6 +18,7 @@ mod open;
 mod resolutions;
 mod row;
 mod trash;
+mod verdicts;
 
 pub use codebases::NewCodebase;
 pub use conversations::ConversationRef;
@@ -27,6 +28,7 @@ pub use journal::JournalLine;
 pub use migrations::{latest_version, migrate_to};
 pub use open::{Engine, Options};
 pub use trash::{Begun, Intent, Phase, TrashRow};
+pub use verdicts::VerdictKey;
 
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -16,6 +16,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (2, "journal", include_str!("../migrations/0002_journal.sql")),
     (3, "resolutions", include_str!("../migrations/0003_resolutions.sql")),
     (4, "trash", include_str!("../migrations/0004_trash.sql")),
+    (5, "verdicts", include_str!("../migrations/0005_verdicts.sql")),
 ];
 
 fn migrator() -> Migrator {

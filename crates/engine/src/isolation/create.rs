@@ -16,6 +16,7 @@ use super::resolve::{self, Choice, Facts, Relation, decide};
 use super::{IsolationError, IsolationProvider, IsolationRequest, Made, WorktreeProvider, mirror, places};
 use crate::owner::{LEASE, is_gone, node, this_process};
 use crate::settings::{REPOSITORY_FILE, Settings};
+use crate::standing::Forge;
 use crate::view;
 
 /// What somebody asks for.
@@ -97,6 +98,8 @@ pub struct Isolation {
     pub(crate) store: Store,
     pub(crate) settings: Settings,
     pub(crate) provider: Arc<dyn IsolationProvider>,
+    /// Whoever hosts the repositories, where one is connected.
+    pub(crate) forge: Option<Arc<dyn Forge>>,
     /// This machine, as records name it.
     pub(crate) node: String,
 }
@@ -104,7 +107,12 @@ pub struct Isolation {
 impl Isolation {
     pub fn new(git: Git, store: Store, settings: Settings) -> Self {
         let provider = Arc::new(WorktreeProvider::new(git.clone()));
-        Self { git, store, settings, provider, node: node() }
+        Self { git, store, settings, provider, forge: None, node: node() }
+    }
+
+    /// The same, with somebody to ask about pull requests.
+    pub fn connected_to(self, forge: Arc<dyn Forge>) -> Self {
+        Self { forge: Some(forge), ..self }
     }
 
     /// The environment of a work: the one that it has, or a new one. Somebody who is making it

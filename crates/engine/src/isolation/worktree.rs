@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use grove_git::base::{Base, BaseWish, choose_remote, remote_of_base};
+use grove_git::base::{BaseWish, choose_remote, remote_of_base};
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
 use grove_git::worktree::{self, AddError, BranchIntent, Created, Prepared, Source, Wanted, Withdrawn};
 use grove_git::{Git, Repository, include, links, quarantine, submodules};
 use grove_model::{Codebase, Environment, PrHead, Work};
 
 use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, Unfinished};
-use crate::view::{Counts, Facts, Present, facts_of};
+use crate::view::{Facts, Present, facts_of};
 
 #[derive(Clone, Debug)]
 pub struct WorktreeProvider {
@@ -76,7 +76,7 @@ impl IsolationProvider for WorktreeProvider {
             }
         }
         let head = created.head.clone();
-        let facts = look_at_new(&self.git, &repo.common_dir, &created, base.as_ref()).await;
+        let facts = look_at_new(&created);
         Ok(Made { head, base, facts, notes, unfinished: Box::new(Worktree { repo, created }) })
     }
 
@@ -162,15 +162,10 @@ async fn furnish(
     Ok(included.refused)
 }
 
-/// What verification found, and the counts, which need git only where a branch was there before.
-async fn look_at_new(git: &Git, common_dir: &Path, created: &Created, base: Option<&Base>) -> Facts {
+/// What verification found.
+fn look_at_new(created: &Created) -> Facts {
     let Some(status) = created.status.clone() else { return Facts::Missing };
-    let known = base.map(|base| (base.name.as_str(), &base.sha));
-    let counts = match base {
-        Some(base) if base.sha == created.head => Counts { own_commits: Some(0), ahead_behind: Some((0, 0)) },
-        _ => Counts::of(git, common_dir, &created.head, known).await,
-    };
-    Facts::Present(Box::new(Present { admin_dir: created.admin_dir.clone(), status, counts }))
+    Facts::Present(Box::new(Present { admin_dir: created.admin_dir.clone(), status }))
 }
 
 struct Worktree {

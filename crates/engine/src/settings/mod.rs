@@ -187,6 +187,10 @@ impl Settings {
         self.list("cleanup.regenerable")
     }
 
+    pub fn stale_days(&self) -> u64 {
+        self.count("cleanup.stale_days")
+    }
+
     pub fn trash_keep_days(&self) -> u64 {
         self.count("cleanup.trash_keep_days")
     }

@@ -16,7 +16,8 @@ mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grove_model::{CommitSha, MergeMethod};
+use grove_model::{CommitSha, MergeMethod, Moment};
+use serde::{Deserialize, Serialize};
 
 use crate::{GitError, Repository};
 use graph::{Graph, Place};
@@ -33,7 +34,8 @@ pub struct Subject {
     pub had_own: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
     /// No commit of its own, ever.
     Fresh {
@@ -54,7 +56,9 @@ pub enum Verdict {
         behind: u64,
     },
     /// It could not be found out: not to be taken for merged.
-    Unknown(String),
+    Unknown {
+        why: String,
+    },
 }
 
 impl Verdict {
@@ -71,7 +75,7 @@ impl Verdict {
             Verdict::NoChanges { ahead, behind }
             | Verdict::Unmerged { ahead, behind }
             | Verdict::Merged { ahead, behind, .. } => Some((*ahead, *behind)),
-            Verdict::Unknown(_) => None,
+            Verdict::Unknown { .. } => None,
         }
     }
 }
@@ -132,7 +136,9 @@ pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Ver
                     Verdict::Merged { by: MergeMethod::PatchId, ahead, behind }
                 }
                 Some(trial::Outcome::Clean(_) | trial::Outcome::Conflict) => or,
-                Some(trial::Outcome::Refused) | None => Verdict::Unknown("git could not try to merge it".to_owned()),
+                Some(trial::Outcome::Refused) | None => {
+                    Verdict::Unknown { why: "git could not try to merge it".to_owned() }
+                }
             }
         }
     };
@@ -147,15 +153,17 @@ pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Ver
 /// Merged into either base is merged; otherwise what the recorded base says.
 fn strongest(all: Vec<Verdict>, subject: &Subject) -> Verdict {
     if subject.bases.is_empty() {
-        return Verdict::Unknown("its base is not there any more".to_owned());
+        return Verdict::Unknown { why: "its base is not there any more".to_owned() };
     }
     let merged = all.iter().find(|verdict| verdict.merged_by().is_some()).cloned();
-    merged.or_else(|| all.into_iter().next()).unwrap_or_else(|| Verdict::Unknown("nothing is known of it".to_owned()))
+    merged
+        .or_else(|| all.into_iter().next())
+        .unwrap_or_else(|| Verdict::Unknown { why: "nothing is known of it".to_owned() })
 }
 
 fn opinion(graph: &Graph, subject: &Subject, base: &CommitSha) -> Opinion {
     let head = &subject.head;
-    let unknown = |why: &str| Opinion::Known(Verdict::Unknown(why.to_owned()));
+    let unknown = |why: &str| Opinion::Known(Verdict::Unknown { why: why.to_owned() });
     let Some(between) = graph.between(head, base) else { return unknown("its history cannot be read") };
     let Place { ahead, behind } = between.place;
     // However it came to be there: nothing on it is its own.
@@ -201,36 +209,52 @@ fn opinion(graph: &Graph, subject: &Subject, base: &CommitSha) -> Opinion {
 
 /// The branches of a repository: where each is, and which ref it follows.
 #[derive(Clone, Debug, Default)]
-pub struct Tips(BTreeMap<String, (CommitSha, Option<String>)>);
+pub struct Tips(BTreeMap<String, Tip>);
+
+#[derive(Clone, Debug)]
+struct Tip {
+    at: CommitSha,
+    committed: Option<Moment>,
+    upstream: Option<String>,
+}
 
 impl Tips {
     /// All branches and remote branches, in one process.
     pub async fn of(repo: &Repository) -> Result<Self, GitError> {
         let listed = repo.command("for-each-ref");
-        let format = "--format=%(refname)%00%(objectname)%00%(upstream)";
+        let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(upstream)";
         let listed = listed.args([format, "refs/heads/", "refs/remotes/", "refs/tags/"]).long().text().await?;
         let mut tips = BTreeMap::new();
         for line in listed.lines() {
             let fields: Vec<&str> = line.split('\0').collect();
-            let [name, at, upstream] = fields[..] else { return Err(GitError::unreadable("for-each-ref", line)) };
+            let [name, at, committed, upstream] = fields[..] else {
+                return Err(GitError::unreadable("for-each-ref", line));
+            };
             let at = at.parse().map_err(|_| GitError::unreadable("for-each-ref", line))?;
-            tips.insert(name.to_owned(), (at, Some(upstream.to_owned()).filter(|name| !name.is_empty())));
+            let committed = committed.parse().ok().and_then(Moment::from_unix);
+            let upstream = Some(upstream.to_owned()).filter(|name| !name.is_empty());
+            tips.insert(name.to_owned(), Tip { at, committed, upstream });
         }
         Ok(Self(tips))
     }
 
     pub fn get(&self, full_ref: &str) -> Option<&CommitSha> {
-        self.0.get(full_ref).map(|(at, _)| at)
+        self.0.get(full_ref).map(|tip| &tip.at)
+    }
+
+    /// When the last commit of a ref was made.
+    pub fn committed(&self, full_ref: &str) -> Option<Moment> {
+        self.0.get(full_ref).and_then(|tip| tip.committed)
     }
 
     /// The tips that work based on `name` (`origin/main`, `main`, a tag) may have been merged into:
     /// that ref, and the one that it follows.
     pub fn bases(&self, name: &str) -> Vec<CommitSha> {
         let candidates = [format!("refs/remotes/{name}"), format!("refs/heads/{name}"), name.to_owned()];
-        let Some((at, upstream)) = candidates.iter().find_map(|name| self.0.get(name)) else { return Vec::new() };
-        let upstream = upstream.as_ref().and_then(|name| self.get(name));
-        let mut found = vec![at.clone()];
-        found.extend(upstream.filter(|tip| *tip != at).cloned());
+        let Some(tip) = candidates.iter().find_map(|name| self.0.get(name)) else { return Vec::new() };
+        let upstream = tip.upstream.as_ref().and_then(|name| self.get(name));
+        let mut found = vec![tip.at.clone()];
+        found.extend(upstream.filter(|at| **at != tip.at).cloned());
         found
     }
 }

@@ -75,7 +75,7 @@ fn word(verdict: &Verdict) -> String {
         Verdict::NoChanges { .. } => "no-changes".to_owned(),
         Verdict::Unmerged { .. } => "not merged".to_owned(),
         Verdict::Merged { by, .. } => format!("merged: {by}"),
-        Verdict::Unknown(_) => "unknown".to_owned(),
+        Verdict::Unknown { .. } => "unknown".to_owned(),
     }
 }
 

@@ -32,9 +32,9 @@ both_engines! {
             ("active", "active", false, 0, Some(1)),
             ("dirty", "dirty", true, 0, Some(0)),
             ("untracked", "dirty", true, 2, Some(0)),
-            ("missing", "missing", false, 0, None),
-            ("rewritten", "broken", false, 0, None),
-            ("broken", "broken", false, 0, None),
+            ("missing", "missing", false, 0, Some(0)),
+            ("rewritten", "broken", false, 0, Some(0)),
+            ("broken", "broken", false, 0, Some(0)),
         ]);
         assert!(list[6]["error"].as_str().is_some());
         // Every key that scripts rely on.

@@ -63,6 +63,7 @@ both_engines! {
             include_str!("seeds/0002_journal.sql"),
             include_str!("seeds/0003_resolutions.sql"),
             include_str!("seeds/0004_trash.sql"),
+            include_str!("seeds/0005_verdicts.sql"),
         ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {

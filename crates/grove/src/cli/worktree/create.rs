@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use grove_engine::Problem;
 use grove_engine::isolation::resolve::Relation;
 use grove_engine::isolation::{CreatedBy, Hints, How, Outcome, Wish};
-use grove_engine::view::{View, view_of_new};
+use grove_engine::view::View;
 use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
 
 use super::{Context, Done, view_of};
@@ -51,9 +51,10 @@ pub async fn run(context: &Context, args: Args) -> Done {
     let waiting = output::spinner("Making the worktree", context.json);
     let made = async {
         let codebase = context.codebases(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
-        let outcome = context.isolation(&store).create(&codebase, &wish).await?;
+        let isolation = context.isolation(&store);
+        let outcome = isolation.create(&codebase, &wish).await?;
         let view = match &outcome.how {
-            How::Created(new) => view_of_new(&store, &codebase, &outcome.environment, new.facts.clone()).await?,
+            How::Created(new) => isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?,
             _ => view_of(context, &store, &codebase, outcome.environment.clone()).await?,
         };
         Ok::<_, Problem>((outcome, view))

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use grove_engine::codebases::CodebaseError;
-use grove_engine::view::{View, views};
+use grove_engine::view::View;
 
 use super::{Context, Done};
 use crate::output::{self, Table};
@@ -25,9 +25,10 @@ pub async fn run(context: &Context, args: &Args) -> Done {
         Err(CodebaseError::Which(_) | CodebaseError::None) => store.codebases().await?,
         Err(error) => return Err(error.into()),
     };
+    let isolation = context.isolation(&store);
     let mut found = Vec::new();
     for codebase in &codebases {
-        found.extend(views(&context.git, &store, codebase, args.all).await?);
+        found.extend(isolation.views(codebase, args.all).await?);
     }
     if context.json {
         output::json(&found);

@@ -14,7 +14,7 @@ mod why;
 
 use clap::Subcommand;
 use grove_engine::Problem;
-use grove_engine::view::{View, views_of};
+use grove_engine::view::View;
 use grove_model::{Codebase, Environment};
 use grove_store::Store;
 
@@ -80,6 +80,6 @@ async fn view_of(
     codebase: &Codebase,
     environment: Environment,
 ) -> Result<View, Problem> {
-    let mut views = views_of(&context.git, store, codebase, vec![environment]).await?;
+    let mut views = context.isolation(store).views_of(codebase, vec![environment]).await?;
     views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))
 }

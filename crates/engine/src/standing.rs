@@ -1,0 +1,202 @@
+//! How an environment's work stands: is it merged, is anybody still at it.
+//!
+//! One definition for the list, the clean-up, the limit and the page. Verdicts are asked of git for
+//! all environments together ([`grove_git::verdict`]) and remembered by commit; staleness takes the
+//! newest of the last message, the last commit and the last change to a file.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use grove_git::verdict::{Subject, Tips, Verdict, reflog_tells_of_commits, verdicts};
+use grove_git::{GitError, Repository};
+use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, Kind, MergeMethod, Moment, Status};
+use jiff::SignedDuration;
+
+use crate::isolation::{Isolation, IsolationError};
+
+/// Whoever hosts the repository and knows of its pull requests.
+#[async_trait]
+pub trait Forge: Send + Sync {
+    /// The head of the environment's pull request when it was merged, if it was.
+    async fn merged_head(&self, codebase: &Codebase, environment: &Environment) -> Option<CommitSha>;
+}
+
+/// How the work of one environment stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub verdict: Verdict,
+    /// The newest of message, commit and, where the others are old, change to a file.
+    pub last_active: Moment,
+    pub stale: bool,
+}
+
+/// How long a verdict is remembered.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(24 * 60);
+
+impl Isolation {
+    /// How each of these environments stands at `now`.
+    pub async fn standings(
+        &self,
+        codebase: &Codebase,
+        environments: &[Environment],
+        now: Moment,
+    ) -> Result<HashMap<EnvironmentId, Standing>, IsolationError> {
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let tips = match Tips::of(&repo).await {
+            Ok(tips) => tips,
+            Err(error) => return Ok(unknown(environments, &error)),
+        };
+        let mut verdicts = self.judged(codebase, &repo, &tips, environments).await?;
+        let uses = self.store.uses_in(codebase.id).await?;
+        let threshold = SignedDuration::from_hours(24 * self.settings.stale_days().min(36_500).cast_signed());
+        let mut found = HashMap::new();
+        for environment in environments {
+            let verdict = verdicts.remove(&environment.id).unwrap_or_else(not_asked);
+            let uses = uses.get(&environment.id).map(Vec::as_slice).unwrap_or_default();
+            let committed = tips.committed(&environment.branch.full_ref());
+            let messages = uses.iter().map(|(_, at)| *at);
+            let seen = messages.chain([environment.last_activity_at]).chain(committed);
+            let mut last_active = seen.max().unwrap_or(environment.last_activity_at);
+            let permanent = uses.iter().map(|(platform, _)| platform.as_str());
+            let permanent = permanent.chain(environment.created_by_platform.as_deref()).any(|p| p == "telegram");
+            let old = |moment: Moment| now.since(moment) > threshold;
+            let mut stale = environment.status == Status::Active && !permanent && old(last_active);
+            if stale {
+                // Only now is it worth a look at every file. What cannot be looked at is not stale.
+                match last_change(&environment.path) {
+                    Some(changed) => {
+                        last_active = last_active.max(changed);
+                        stale = old(last_active);
+                    }
+                    None => stale = false,
+                }
+            }
+            found.insert(environment.id, Standing { verdict, last_active, stale });
+        }
+        Ok(found)
+    }
+
+    /// The verdicts: those that are known already, and git's on the rest.
+    async fn judged(
+        &self,
+        codebase: &Codebase,
+        repo: &Repository,
+        tips: &Tips,
+        environments: &[Environment],
+    ) -> Result<HashMap<EnvironmentId, Verdict>, IsolationError> {
+        let known = self.store.verdicts(codebase.id).await?;
+        let (mut found, mut asked) = (HashMap::new(), Vec::new());
+        for environment in environments {
+            let Some(subject) = subject(codebase, tips, environment) else {
+                found.insert(environment.id, unknown_verdict(&"its branch is not there any more"));
+                continue;
+            };
+            let key = key_of(&subject);
+            match known.get(&key).and_then(|text| serde_json::from_str(text).ok()) {
+                Some(verdict) => drop(found.insert(environment.id, verdict)),
+                None => asked.push((environment, subject, key)),
+            }
+        }
+        let subjects: Vec<Subject> = asked.iter().map(|(_, subject, _)| subject.clone()).collect();
+        if subjects.is_empty() {
+            return Ok(self.with_forge(codebase, environments, found).await);
+        }
+        match verdicts(repo, &subjects).await {
+            Ok(new) => {
+                let mut kept = Vec::new();
+                for ((environment, _, key), verdict) in asked.into_iter().zip(new) {
+                    if !matches!(verdict, Verdict::Unknown { .. }) {
+                        kept.extend(serde_json::to_string(&verdict).ok().map(|text| (key, text)));
+                    }
+                    found.insert(environment.id, verdict);
+                }
+                let old = Moment::now().plus(-REMEMBERED);
+                if let Err(error) = self.store.keep_verdicts(codebase.id, &kept, old).await {
+                    tracing::warn!("verdicts could not be remembered: {error}");
+                }
+            }
+            Err(error) => {
+                for (environment, ..) in asked {
+                    found.insert(environment.id, unknown_verdict(&error));
+                }
+            }
+        }
+        Ok(self.with_forge(codebase, environments, found).await)
+    }
+
+    /// The forge knows of merges that git cannot see, and is believed only for the same commit.
+    async fn with_forge(
+        &self,
+        codebase: &Codebase,
+        environments: &[Environment],
+        mut found: HashMap<EnvironmentId, Verdict>,
+    ) -> HashMap<EnvironmentId, Verdict> {
+        let Some(forge) = &self.forge else { return found };
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        for environment in environments {
+            let Some(Verdict::Unmerged { ahead, behind }) = found.get(&environment.id).cloned() else { continue };
+            let Some(merged) = forge.merged_head(codebase, environment).await else { continue };
+            if repo.commit_of(&environment.branch.full_ref()).await.ok().flatten() == Some(merged) {
+                found.insert(environment.id, Verdict::Merged { by: MergeMethod::Forge, ahead, behind });
+            }
+        }
+        found
+    }
+}
+
+fn not_asked() -> Verdict {
+    unknown_verdict(&"it was not asked")
+}
+
+fn unknown_verdict(why: &dyn std::fmt::Display) -> Verdict {
+    Verdict::Unknown { why: why.to_string() }
+}
+
+fn unknown(environments: &[Environment], error: &GitError) -> HashMap<EnvironmentId, Standing> {
+    let standing = |environment: &Environment| Standing {
+        verdict: unknown_verdict(&error),
+        last_active: environment.last_activity_at,
+        stale: false,
+    };
+    environments.iter().map(|environment| (environment.id, standing(environment))).collect()
+}
+
+fn subject(codebase: &Codebase, tips: &Tips, environment: &Environment) -> Option<Subject> {
+    let full_ref = environment.branch.full_ref();
+    let head = tips.get(&full_ref)?.clone();
+    let log = fs::read(codebase.git_common_dir.join("logs").join(&full_ref)).unwrap_or_default();
+    // A pull request's commits were made elsewhere.
+    let pull_request = matches!(environment.work.kind(), Kind::Pr | Kind::Review);
+    let had_own = reflog_tells_of_commits(&String::from_utf8_lossy(&log))
+        || (pull_request && environment.head_sha != environment.base_sha);
+    let bases = environment.base_ref.as_deref().map(|base| tips.bases(base)).unwrap_or_default();
+    Some(Subject { head, base_sha: environment.base_sha.clone(), bases, had_own })
+}
+
+fn key_of(subject: &Subject) -> (String, String) {
+    let bases: Vec<&str> = subject.bases.iter().map(CommitSha::as_str).collect();
+    let began = subject.base_sha.as_ref().map_or("", CommitSha::as_str);
+    (subject.head.to_string(), format!("{began} {} {}", subject.had_own, bases.join(" ")))
+}
+
+/// When a file of a worktree was last changed; `None` when that cannot be found out.
+fn last_change(path: &Path) -> Option<Moment> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    let mut open = vec![path.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).ok()? {
+            let entry = entry.ok()?;
+            let meta = entry.metadata().ok()?;
+            if meta.is_dir() {
+                open.push(entry.path());
+            } else if entry.file_name() != ".git" {
+                newest = newest.max(meta.modified().ok()?);
+            }
+        }
+    }
+    let seconds = newest.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+    Moment::from_unix(i64::try_from(seconds).ok()?)
+}
