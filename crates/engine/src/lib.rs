@@ -6,10 +6,12 @@
 //! * [`removal`]: taking an environment away so that nothing is lost, and bringing it back.
 //! * [`owner`]: which process is at work, and whether it still is.
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
+//! * [`cleanup`]: environments go when their work is finished.
 //! * [`standing`]: is its work merged, is anybody still at it.
 //! * [`view`]: environments as people and scripts see them.
 //! * [`words`]: every sentence that a person reads when something is refused.
 
+pub mod cleanup;
 pub mod codebases;
 pub mod doctor;
 pub mod isolation;

@@ -28,6 +28,8 @@ pub trait Forge: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub verdict: Verdict,
+    /// The commit that was judged.
+    pub head: Option<CommitSha>,
     /// The newest of message, commit and, where the others are old, change to a file.
     pub last_active: Moment,
     pub stale: bool,
@@ -74,7 +76,8 @@ impl Isolation {
                     None => stale = false,
                 }
             }
-            found.insert(environment.id, Standing { verdict, last_active, stale });
+            let head = tips.get(&environment.branch.full_ref()).cloned();
+            found.insert(environment.id, Standing { verdict, head, last_active, stale });
         }
         Ok(found)
     }
@@ -158,6 +161,7 @@ fn unknown_verdict(why: &dyn std::fmt::Display) -> Verdict {
 fn unknown(environments: &[Environment], error: &GitError) -> HashMap<EnvironmentId, Standing> {
     let standing = |environment: &Environment| Standing {
         verdict: unknown_verdict(&error),
+        head: None,
         last_active: environment.last_activity_at,
         stale: false,
     };

@@ -201,7 +201,8 @@ impl Isolation {
         let standing = if environment.base_sha.is_some() && environment.base_sha == environment.head_sha {
             // Nobody needs to be asked.
             let verdict = Verdict::Fresh { behind: 0 };
-            Some(Standing { verdict, last_active: environment.last_activity_at, stale: false })
+            let head = environment.head_sha.clone();
+            Some(Standing { verdict, head, last_active: environment.last_activity_at, stale: false })
         } else {
             let standings = self.standings(codebase, std::slice::from_ref(environment), Moment::now()).await?;
             standings.into_values().next()

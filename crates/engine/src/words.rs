@@ -12,6 +12,7 @@ use grove_model::{Answer, BranchNameError, Question, WorkError};
 use grove_store::StoreError;
 use serde::Serialize;
 
+use crate::cleanup::Full;
 use crate::codebases::CodebaseError;
 use crate::isolation::IsolationError;
 use crate::removal::Refusal;
@@ -428,6 +429,10 @@ impl From<IsolationError> for Problem {
             IsolationError::Successor { .. } => {
                 Problem::new("successor", message, "Remove that one first, then undo this one.")
             }
+            IsolationError::Full(full) => no_room(&full, message),
+            IsolationError::NotHibernated { .. } => {
+                Problem::new("not_hibernated", message, "`grove worktree list` shows which are.")
+            }
             IsolationError::Removal(error) => error.into(),
             IsolationError::Io { source, .. } => {
                 let (code, hint) = disk_trouble(&source.to_string());
@@ -486,6 +491,25 @@ impl From<RemovalError> for Problem {
             }
         }
     }
+}
+
+/// The limit is reached: how things stand, and what can be done.
+fn no_room(full: &Full, message: String) -> Problem {
+    let line = |code: &'static str, message: String, hint: &str| Reason { code, message, hint: hint.to_owned() };
+    let reasons = vec![
+        line("merged", format!("{} merged (can auto-remove)", full.merged), "/worktree cleanup merged"),
+        line(
+            "stale",
+            format!("{} stale (no activity in {}+ days)", full.stale, full.stale_days),
+            "/worktree cleanup stale",
+        ),
+        line("active", format!("{} active", full.active), "/worktree remove <name>"),
+    ];
+    let hint = format!(
+        "Options: `grove worktree cleanup merged` ({}), `grove worktree cleanup stale` ({}), `grove worktree list`, `grove worktree remove <name>`.",
+        full.merged, full.stale
+    );
+    Problem { code: "limit_reached", message, hint, reasons }
 }
 
 /// All reasons at once, each with what to do.

@@ -166,3 +166,14 @@ pub fn spinner(message: &'static str, json_wanted: bool) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
 }
+
+/// How far something has come, where a person waits for it.
+pub fn bar(message: &'static str, json_wanted: bool) -> ProgressBar {
+    if json_wanted || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0).with_message(message);
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}

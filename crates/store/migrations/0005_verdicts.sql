@@ -10,6 +10,9 @@ CREATE TABLE grove_verdicts (
     PRIMARY KEY (codebase_id, head_sha, against)
 );
 
+-- Hibernated: kept without end, for the next message.
+ALTER TABLE grove_trash ADD COLUMN sleeps BIGINT NOT NULL DEFAULT 0;
+
 -- Single facts of this store: when a clean-up last ran, …
 CREATE TABLE grove_facts (
     name  TEXT PRIMARY KEY,

@@ -28,6 +28,10 @@ const USES: &str = "SELECT c.id AS id, c.isolation_env_id AS environment, c.plat
      WHERE e.codebase_id = $1";
 const BOUND: &str = "SELECT isolation_env_id FROM remote_agent_conversations \
      WHERE platform_type = $1 AND platform_conversation_id = $2";
+const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $3 \
+     WHERE platform_type = $1 AND platform_conversation_id = $2";
+const END_SESSIONS: &str = "UPDATE remote_agent_sessions SET active = 0, ended_at = $3 WHERE active = 1 AND conversation_id IN \
+     (SELECT id FROM remote_agent_conversations WHERE platform_type = $1 AND platform_conversation_id = $2)";
 const CLEAR: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
      WHERE isolation_env_id = $1";
 
@@ -74,6 +78,26 @@ impl Store {
             let query = sqlx::query(BOUND).bind(conversation.platform.clone()).bind(conversation.id.clone());
             let Some(row) = query.fetch_optional(&self.pool).await? else { return Ok(None) };
             Reader { row: &row, table: "remote_agent_conversations" }.parse_optional("isolation_env_id")
+        })
+        .await
+    }
+
+    /// The conversation works nowhere any more.
+    pub async fn unbind_conversation(&self, conversation: &ConversationRef) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(UNBIND).bind(conversation.platform.clone()).bind(conversation.id.clone());
+            query.bind(Moment::now().to_string()).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Ends the sessions of a conversation.
+    pub async fn end_sessions(&self, conversation: &ConversationRef) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(END_SESSIONS).bind(conversation.platform.clone()).bind(conversation.id.clone());
+            query.bind(Moment::now().to_string()).execute(&self.pool).await?;
+            Ok(())
         })
         .await
     }

@@ -9,11 +9,12 @@ use crate::{ConversationRef, Store, StoreError};
 
 const LEAVE: &str = "UPDATE remote_agent_isolation_environments \
      SET status = $3, owner = $4, lease_until = $5, updated_at = $6 WHERE id = $1 AND status = $2";
-const PUT: &str = "INSERT INTO grove_trash (environment_id, phase, from_status, manifest, removed_at) \
-     VALUES ($1, 'moving', $2, $3, $4) ON CONFLICT (environment_id) DO UPDATE SET phase = 'moving', \
+const PUT: &str = "INSERT INTO grove_trash (environment_id, phase, from_status, manifest, removed_at, sleeps) \
+     VALUES ($1, 'moving', $2, $3, $4, $5) ON CONFLICT (environment_id) DO UPDATE SET phase = 'moving', \
      from_status = excluded.from_status, manifest = excluded.manifest, removed_at = excluded.removed_at, \
-     keep_until = NULL, compacted_at = NULL, conversations = '[]'";
+     keep_until = NULL, compacted_at = NULL, conversations = '[]', sleeps = excluded.sleeps";
 const PHASE: &str = "UPDATE grove_trash SET phase = $2, keep_until = $3, conversations = $4 WHERE environment_id = $1";
+const END_SLEEP: &str = "UPDATE grove_trash SET sleeps = 0, keep_until = $2 WHERE environment_id = $1";
 const RETURNING: &str = "UPDATE grove_trash SET phase = 'returning' WHERE environment_id = $1 AND phase = 'kept'";
 const STAY: &str = "UPDATE grove_trash SET phase = 'kept' WHERE environment_id = $1";
 const KEEP_UNTIL: &str = "UPDATE grove_trash SET keep_until = $2 WHERE environment_id = $1 AND phase = 'kept'";
@@ -30,7 +31,7 @@ macro_rules! select {
         concat!(
             "SELECT t.environment_id AS id, t.phase AS phase, t.from_status AS from_status, t.manifest AS manifest, \
              t.removed_at AS removed_at, t.keep_until AS keep_until, t.compacted_at AS compacted_at, \
-             t.conversations AS conversations FROM grove_trash t ",
+             t.conversations AS conversations, t.sleeps AS sleeps FROM grove_trash t ",
             $rest
         )
     };
@@ -74,6 +75,8 @@ pub struct TrashRow {
     pub removed_at: Moment,
     /// `None`: without end.
     pub keep_until: Option<Moment>,
+    /// It hibernates, and was not removed.
+    pub sleeps: bool,
     pub compacted_at: Option<Moment>,
     conversations: String,
 }
@@ -87,6 +90,8 @@ pub struct Intent<'a> {
     pub lease_until: Moment,
     pub manifest: &'a str,
     pub removed_at: Moment,
+    /// It is to hibernate.
+    pub sleeps: bool,
     /// Conversations that may work there; `None`: any.
     pub but_for: Option<&'a [ConversationRef]>,
 }
@@ -131,7 +136,8 @@ impl Store {
                 }
             }
             let put = sqlx::query(PUT).bind(intent.environment.to_string()).bind(intent.from.as_str());
-            put.bind(intent.manifest.to_owned()).bind(intent.removed_at.to_string()).execute(&mut *transaction).await?;
+            let put = put.bind(intent.manifest.to_owned()).bind(intent.removed_at.to_string());
+            put.bind(i64::from(intent.sleeps)).execute(&mut *transaction).await?;
             transaction.commit().await?;
             Ok(Begun::Yes)
         })
@@ -209,6 +215,22 @@ impl Store {
             }
             transaction.commit().await?;
             Ok(Begun::Yes)
+        })
+        .await
+    }
+
+    /// `hibernated` → `destroyed`, kept until `until`.
+    pub async fn end_sleep(&self, id: EnvironmentId, until: Moment) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            if leave(&mut transaction, id, Status::Hibernated, Status::Destroyed, None).await? == 0 {
+                drop(transaction);
+                return self.done_already(id, Status::Destroyed).await;
+            }
+            let unbind = sqlx::query(UNBIND).bind(id.to_string()).bind(Moment::now().to_string());
+            unbind.execute(&mut *transaction).await?;
+            sqlx::query(END_SLEEP).bind(id.to_string()).bind(until.to_string()).execute(&mut *transaction).await?;
+            Ok(transaction.commit().await?)
         })
         .await
     }
@@ -315,6 +337,7 @@ fn read(row: &AnyRow) -> Result<TrashRow, StoreError> {
         manifest: row.text("manifest")?,
         removed_at: row.parse("removed_at")?,
         keep_until: row.parse_optional("keep_until")?,
+        sleeps: row.number("sleeps")? != 0,
         compacted_at: row.parse_optional("compacted_at")?,
         conversations: row.text("conversations")?,
     })

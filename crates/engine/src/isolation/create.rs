@@ -84,6 +84,8 @@ pub(super) enum Tried {
     Done(Box<Outcome>),
     /// Another process has begun it.
     InTheMaking(Box<Environment>),
+    /// Things stand differently now.
+    Again,
 }
 
 impl Tried {
@@ -135,6 +137,7 @@ impl Isolation {
                     return Ok(Outcome { stale_reference, ..*outcome });
                 }
                 Tried::InTheMaking(holder) => holder,
+                Tried::Again => continue,
             };
             if self.recover(codebase, &holder).await? {
                 continue;
@@ -171,6 +174,10 @@ impl Isolation {
             // No strangers were looked at yet.
             Choice::Create | Choice::Adopt(_) => {}
             Choice::Wait(environment) => return Ok(Tried::InTheMaking(environment)),
+            Choice::Wake(environment) => {
+                self.wake(codebase, &environment).await?;
+                return Ok(Tried::Again);
+            }
             Choice::NotMounted(path) => return Err(IsolationError::NotMounted(path)),
             Choice::Unknown(environment, why) => return Err(IsolationError::Broken { path: environment.path, why }),
             Choice::Use(environment) if wish.from.is_some() => {
@@ -211,6 +218,7 @@ impl Isolation {
             };
         }
         places::check(&new.path, codebase, &settings)?;
+        Box::pin(self.make_room(codebase)).await?;
         match self.store.claim(&new).await? {
             Claim::Won(_) => {
                 let mut outcome = self.make(codebase, wish, &settings, &new).await?;

@@ -25,9 +25,10 @@ use grove_git::base::BaseError;
 use grove_git::include::IncludeError;
 use grove_git::removal::RemovalError;
 use grove_git::worktree::AddError;
-use grove_model::{BranchName, WorkError};
+use grove_model::{BranchName, Status, WorkError};
 use grove_store::StoreError;
 
+use crate::cleanup::Full;
 use crate::removal::Refusal;
 use crate::settings::SettingsError;
 
@@ -93,6 +94,10 @@ pub enum IsolationError {
     EmptyTrash,
     #[error("{work} cannot be brought back: {holder} has its place now")]
     Successor { work: String, holder: String },
+    #[error("You have {} active worktrees for **{}** (limit reached)", .0.limit, .0.codebase)]
+    Full(Box<Full>),
+    #[error("`{branch}` is {status}, not hibernated")]
+    NotHibernated { branch: BranchName, status: Status },
     #[error(transparent)]
     Removal(#[from] RemovalError),
     #[error("{what}: {source}")]

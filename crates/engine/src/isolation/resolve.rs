@@ -87,6 +87,8 @@ pub enum Choice {
     Share(Box<Environment>, Relation),
     Adopt(Box<Stranger>),
     Create,
+    /// It hibernates, and comes back first.
+    Wake(Box<Environment>),
     /// Its disk is away.
     NotMounted(PathBuf),
     /// Nothing can be said of an environment that would have to be used.
@@ -126,6 +128,11 @@ pub fn decide(facts: Facts) -> Decision {
             }
             step("skipped", format!("it is {}", environment.status));
             continue;
+        }
+        if environment.status == Status::Hibernated {
+            step("woken", "it hibernates".to_owned());
+            decision.choice = Choice::Wake(environment);
+            return decision;
         }
         match candidate.presence {
             Presence::Gone => {

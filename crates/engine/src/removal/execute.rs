@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grove_git::lock::{EnvironmentLock, Holder};
 use grove_git::removal::look::{Subject, pin_all, stamp};
-use grove_git::removal::{Manifest, RemovalError, Trashed};
+use grove_git::removal::{BranchFate, Manifest, RemovalError, Trashed};
 use grove_git::{GitError, Repository};
 use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 use grove_store::{Begun, ConversationRef, Intent};
@@ -32,6 +32,9 @@ impl Isolation {
         let mut holder = self.wait_for_mover(&lock).await?;
         // It may have been moved while we waited.
         let environment = self.as_it_is(codebase, environment).await?;
+        if environment.status == Status::Hibernated {
+            return self.remove_sleeping(&environment).await;
+        }
         let mut plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
         if let (Plan::Remove(_), Holder::Commands(_), true) = (&plan, &holder, wish.force) {
             if !lock.end_commands().await.map_err(lock_failed)? {
@@ -58,12 +61,12 @@ impl Isolation {
                 if !reasons.is_empty() {
                     return Err(self.refusal(environment, reasons));
                 }
-                self.put_away(codebase, &environment, &removable, wish).await
+                self.put_away(codebase, &environment, &removable, wish, Rest::Trash).await
             }
         }
     }
 
-    fn refusal(&self, environment: Environment, reasons: Vec<(Question, Answer)>) -> IsolationError {
+    pub(crate) fn refusal(&self, environment: Environment, reasons: Vec<(Question, Answer)>) -> IsolationError {
         let keep_days = self.settings.trash_keep_days();
         IsolationError::Refused(Box::new(Refusal { environment, reasons, keep_days }))
     }
@@ -113,12 +116,13 @@ impl Isolation {
         Ok(())
     }
 
-    async fn put_away(
+    pub(super) async fn put_away(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         removable: &Removable,
         wish: &RemovalWish,
+        rest: Rest,
     ) -> Result<Removed, IsolationError> {
         let repo = self.repository(codebase);
         let now = Moment::now();
@@ -129,7 +133,9 @@ impl Isolation {
             needed: &[],
             regenerable: &[],
         };
-        let trashed = Trashed::new(&repo, Manifest::new(environment.id, subject, &removable.look, now));
+        let mut manifest = Manifest::new(environment.id, subject, &removable.look, now);
+        manifest.fate = fate_by(&manifest.fate, wish, rest);
+        let trashed = Trashed::new(&repo, manifest);
         let manifest = serde_json::to_string(&trashed.manifest)
             .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;
         let but_for: Option<&[ConversationRef]> = match &wish.asker {
@@ -143,6 +149,7 @@ impl Isolation {
             lease_until: now.plus(LEASE),
             manifest: &manifest,
             removed_at: now,
+            sleeps: rest == Rest::Asleep,
             but_for,
         };
         match self.store.begin_removal(&intent).await? {
@@ -163,7 +170,7 @@ impl Isolation {
             };
             return Err(self.give_way(&repo, &trashed, error).await);
         }
-        let mut removed = self.bury_rest(codebase, environment, &trashed).await?;
+        let mut removed = self.bury_rest(codebase, environment, &trashed, rest).await?;
         if let Removed::Trashed { may_shed, .. } = &mut removed {
             *may_shed = removable.look.may_shed;
         }
@@ -221,6 +228,7 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
         trashed: &Trashed,
+        rest: Rest,
     ) -> Result<Removed, IsolationError> {
         let repo = self.repository(codebase);
         fault_point("entry-buried");
@@ -232,13 +240,40 @@ impl Isolation {
             }
         };
         fault_point("branch-gone");
-        remove_mirror(codebase, environment);
         let undo_until = self.keep_until(trashed.manifest.removed_at);
-        self.store.end_removal(environment.id, Status::Destroyed, Some(undo_until)).await?;
+        match rest {
+            Rest::Trash => {
+                remove_mirror(codebase, environment);
+                self.store.end_removal(environment.id, Status::Destroyed, Some(undo_until)).await?;
+            }
+            Rest::Asleep => self.store.end_removal(environment.id, Status::Hibernated, None).await?,
+        }
         fault_point("destroyed");
         tracing::info!(environment = %environment.id, branch = %environment.branch, "removed");
         let fate = trashed.manifest.fate.clone();
         Ok(Removed::Trashed { fate, branch_kept: !branch_gone, undo_until, may_shed: false })
+    }
+}
+
+/// What an environment is put away for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Removed; can be brought back for a while.
+    Trash,
+    /// Hibernated; comes back when it is needed.
+    Asleep,
+}
+
+/// What becomes of the branch, with what whoever asks knows or wants.
+fn fate_by(seen: &BranchFate, wish: &RemovalWish, rest: Rest) -> BranchFate {
+    match seen {
+        BranchFate::Goes { tip } if rest == Rest::Asleep => BranchFate::InUse { tip: tip.clone() },
+        BranchFate::OwnCommits { tip, .. }
+            if rest == Rest::Trash && (wish.merged.as_ref() == Some(tip) || wish.drop_branch) =>
+        {
+            BranchFate::Goes { tip: tip.clone() }
+        }
+        other => other.clone(),
     }
 }
 

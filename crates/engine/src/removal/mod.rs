@@ -7,6 +7,7 @@
 //! * [`trash`]: what waits there, and when it goes.
 
 mod execute;
+mod hibernate;
 mod plan;
 mod recover;
 mod trash;
@@ -15,7 +16,7 @@ mod undo;
 use std::path::PathBuf;
 
 use grove_git::removal::{BranchFate, Fingerprint};
-use grove_model::{Answer, Environment, Moment, Question};
+use grove_model::{Answer, CommitSha, Environment, Moment, Question};
 use grove_store::ConversationRef;
 
 pub use trash::{Swept, TrashItem};
@@ -34,6 +35,10 @@ pub enum Asker {
 pub struct RemovalWish {
     /// Overrides the reasons, and nothing else.
     pub force: bool,
+    /// This commit is proven to be in the base: if the branch is there, it goes too, its tip pinned.
+    pub merged: Option<CommitSha>,
+    /// The branch goes whatever is on it, its tip pinned.
+    pub drop_branch: bool,
     /// What somebody saw when they decided; anything else now is a reason to ask again.
     pub seen: Option<Fingerprint>,
     pub asker: Asker,

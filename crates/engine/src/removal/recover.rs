@@ -5,6 +5,7 @@ use grove_git::removal::{RemovalError, Trashed};
 use grove_model::{Codebase, Environment, Status};
 use grove_store::{Phase, TrashRow};
 
+use super::execute::Rest;
 use super::plan::lock_failed;
 use crate::isolation::{Isolation, IsolationError};
 
@@ -43,7 +44,8 @@ impl Isolation {
             Phase::Kept => return Ok(false),
             Phase::Moving if trashed.files_are_buried() => {
                 trashed.bury_entry(&repo).map_err(IsolationError::Removal)?;
-                self.bury_rest(codebase, environment, &trashed).await?;
+                let rest = if row.sleeps { Rest::Asleep } else { Rest::Trash };
+                self.bury_rest(codebase, environment, &trashed, rest).await?;
             }
             Phase::Moving => {
                 trashed.abandon(&repo).await.map_err(IsolationError::Removal)?;
@@ -68,5 +70,5 @@ impl Isolation {
 
 /// The status of an environment that waits in the trash.
 pub(super) fn resting_status(row: &TrashRow) -> Status {
-    if row.keep_until.is_some() { Status::Destroyed } else { Status::Hibernated }
+    if row.sleeps { Status::Hibernated } else { Status::Destroyed }
 }

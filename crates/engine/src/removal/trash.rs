@@ -45,7 +45,7 @@ impl Isolation {
         let mut items = Vec::new();
         for row in self.store.trash_of(codebase.id).await?.into_iter().rev() {
             let Some(environment) = all.iter().find(|environment| environment.id == row.environment) else { continue };
-            if row.phase != Phase::Kept || row.keep_until.is_none() {
+            if row.phase != Phase::Kept || row.sleeps {
                 continue;
             }
             let trashed = self.trashed(codebase, &row)?;

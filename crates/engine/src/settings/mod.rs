@@ -187,6 +187,10 @@ impl Settings {
         self.list("cleanup.regenerable")
     }
 
+    pub fn max_worktrees(&self) -> u64 {
+        self.count("limits.max_worktrees_per_codebase")
+    }
+
     pub fn stale_days(&self) -> u64 {
         self.count("cleanup.stale_days")
     }

@@ -1,6 +1,7 @@
 //! The engine on real repositories and real stores.
 
 mod choosing;
+mod cleanup;
 mod many;
 mod provider;
 mod restore;
@@ -23,11 +24,28 @@ struct World {
 
 impl World {
     async fn open(test: &TestRepo, store: &TestStore) -> Self {
-        Self::open_at(&test.hermetic_git(), test.path(), &test.dir().join("grove"), &store.url).await
+        Self::open_with(test, store, &[]).await
+    }
+
+    /// The same with more variables than GROVE_HOME.
+    async fn open_with(test: &TestRepo, store: &TestStore, more: &[(&str, &str)]) -> Self {
+        let home = test.dir().join("grove");
+        Self::open_in(&test.hermetic_git(), test.path(), &home, &store.url, more).await
     }
 
     async fn open_at(git: &std::path::Path, repo: &std::path::Path, home: &std::path::Path, store: &str) -> Self {
-        let variables = vec![("GROVE_HOME".to_owned(), home.display().to_string())];
+        Self::open_in(git, repo, home, store, &[]).await
+    }
+
+    async fn open_in(
+        git: &std::path::Path,
+        repo: &std::path::Path,
+        home: &std::path::Path,
+        store: &str,
+        more: &[(&str, &str)],
+    ) -> Self {
+        let mut variables = vec![("GROVE_HOME".to_owned(), home.display().to_string())];
+        variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let settings = Settings::load(&Environment { variables, cwd: repo.to_owned() }).expect("settings");
         let git = Git::with_program(git);
         let store = Store::open(store, Options::default()).await.expect("the store opens");

@@ -1,5 +1,6 @@
 //! The terminal: one file per subcommand.
 
+mod cleanup;
 mod codebase;
 mod completions;
 mod config;
@@ -35,6 +36,9 @@ enum Command {
     /// Register repositories
     #[command(subcommand)]
     Codebase(codebase::Command),
+    /// Do what the scheduler does
+    #[command(subcommand)]
+    Cleanup(cleanup::Command),
     /// Look at the settings
     #[command(subcommand)]
     Config(config::Command),
@@ -79,6 +83,7 @@ async fn run(grove: Grove) -> Done {
     match grove.command {
         Command::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
         Command::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
+        Command::Cleanup(command) => Box::pin(cleanup::run(&context, command)).await,
         Command::Config(command) => Box::pin(config::run(&context, command)).await,
         Command::Doctor => Box::pin(doctor::run(&context)).await,
         Command::Completions(_) => Ok(ExitCode::SUCCESS),

@@ -1,6 +1,7 @@
 //! `grove worktree …`
 
 mod adopt;
+pub mod cleanup;
 mod create;
 mod exec;
 mod list;
@@ -8,6 +9,7 @@ mod orphans;
 mod path;
 mod remove;
 mod show;
+mod sleep;
 mod trash;
 mod undo;
 mod why;
@@ -38,6 +40,13 @@ pub enum Command {
     Remove(remove::Args),
     /// Bring back what was removed
     Undo(undo::Args),
+    /// Remove the worktrees that are merged or stale
+    #[command(subcommand)]
+    Cleanup(cleanup::Command),
+    /// Put a worktree away until it is needed again
+    Hibernate(Named),
+    /// Bring a hibernated worktree back
+    Wake(Named),
     /// Look at what was removed
     #[command(subcommand)]
     Trash(trash::Command),
@@ -68,6 +77,9 @@ pub async fn run(context: &Context, command: Command) -> Done {
         Command::Remove(args) => remove::run(context, &args).await,
         Command::Undo(args) => undo::run(context, &args).await,
         Command::Trash(command) => trash::run(context, command).await,
+        Command::Cleanup(command) => cleanup::run(context, command).await,
+        Command::Hibernate(named) => sleep::hibernate(context, &named).await,
+        Command::Wake(named) => sleep::wake(context, &named).await,
         Command::Orphans(args) => orphans::run(context, &args).await,
         Command::Why(named) => why::run(context, &named).await,
     }

@@ -35,7 +35,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     let waiting = output::spinner("Removing the worktree", context.json);
-    let wish = RemovalWish { force: args.force, seen: None, asker: Asker::Person };
+    let wish = RemovalWish { force: args.force, ..RemovalWish::default() };
     let removed = isolation.remove(&codebase, &environment, &wish).await;
     waiting.finish_and_clear();
     let removed = removed?;

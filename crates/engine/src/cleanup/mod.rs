@@ -1,0 +1,161 @@
+//! Environments go when git says that their work is finished, or nobody has been at it for long.
+//!
+//! Separate from whoever makes and chooses environments. What is to go is selected by a plain
+//! function ([`select`]); each goes by the rules of removal ([`crate::removal`]), so that nothing is
+//! lost whatever was selected. One that fails never stops the rest.
+
+mod clock;
+mod closed;
+mod room;
+mod select;
+
+use grove_model::{Codebase, CommitSha, Environment, Moment};
+use serde::Serialize;
+
+use crate::isolation::{Isolation, IsolationError};
+use crate::removal::{Asker, Plan, RemovalWish};
+use crate::standing::Standing;
+use crate::words::Problem;
+
+pub use closed::Closed;
+pub use room::Full;
+pub use select::{Scope, Why, select};
+
+/// What a clean-up did, or would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub removed: Vec<Gone>,
+    pub skipped: Vec<Skipped>,
+    pub failed: Vec<Failed>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gone {
+    pub id: String,
+    pub branch: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    pub id: String,
+    pub branch: String,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failed {
+    pub id: String,
+    pub branch: String,
+    pub error: String,
+}
+
+impl Report {
+    pub fn append(&mut self, mut other: Report) {
+        self.removed.append(&mut other.removed);
+        self.skipped.append(&mut other.skipped);
+        self.failed.append(&mut other.failed);
+    }
+}
+
+/// Is told of each environment that was dealt with, for people who wait.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+impl Isolation {
+    /// One cycle over a codebase: what is in scope goes, and with everything in scope, expired trash.
+    pub async fn clean_up(
+        &self,
+        codebase: &Codebase,
+        scope: Scope,
+        dry_run: bool,
+        progress: Progress<'_>,
+    ) -> Result<Report, IsolationError> {
+        let now = Moment::now();
+        let steady = self.clock_is_steady(now).await?;
+        if !steady {
+            tracing::warn!("the clock jumped since the last clean-up: nothing counts as stale or expired this time");
+        }
+        let environments = self.store.environments(codebase.id, false).await?;
+        let here: Vec<Environment> = environments.into_iter().filter(|e| e.node == self.node).collect();
+        let standings = self.standings(codebase, &here, now).await?;
+        let mut report = Report::default();
+        for (done, environment) in here.iter().enumerate() {
+            progress(done, here.len());
+            let Some(standing) = standings.get(&environment.id) else { continue };
+            match select(environment, standing, scope, steady) {
+                Some(why) => self.clean_one(codebase, environment, standing, why, dry_run, &mut report).await,
+                None => continue,
+            }
+        }
+        progress(here.len(), here.len());
+        if scope == Scope::Everything && steady && !dry_run {
+            let swept = self.sweep_trash(codebase, now).await?;
+            if !swept.expired.is_empty() {
+                tracing::info!("{} environments left the trash for good", swept.expired.len());
+            }
+        }
+        Ok(report)
+    }
+
+    async fn clean_one(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        standing: &Standing,
+        why: Why,
+        dry_run: bool,
+        report: &mut Report,
+    ) {
+        let (id, branch) = (environment.id.to_string(), environment.branch.to_string());
+        let wish = RemovalWish { merged: proven(standing), ..RemovalWish::default() };
+        let outcome = if dry_run {
+            self.would_go(codebase, environment).await
+        } else {
+            self.remove(codebase, environment, &wish).await.map(|_| None)
+        };
+        match outcome {
+            Ok(None) => {
+                tracing::info!(environment = %id, %branch, "cleaned up: {why}");
+                report.removed.push(Gone { id, branch });
+            }
+            Ok(Some(reason)) => report.skipped.push(Skipped { id, branch, reason }),
+            Err(
+                error @ (IsolationError::Refused(_)
+                | IsolationError::NotMounted(_)
+                | IsolationError::InTheMaking { .. }),
+            ) => {
+                report.skipped.push(Skipped { id, branch, reason: reason_of(error) });
+            }
+            Err(error) => {
+                let error = Problem::from(error).message;
+                tracing::warn!(environment = %id, %branch, "not cleaned up: {error}");
+                report.failed.push(Failed { id, branch, error });
+            }
+        }
+    }
+
+    /// What speaks against it, if anything does.
+    async fn would_go(&self, codebase: &Codebase, environment: &Environment) -> Result<Option<String>, IsolationError> {
+        Ok(match self.plan_removal(codebase, environment, &Asker::Person).await? {
+            Plan::Gone | Plan::Release => None,
+            Plan::Remove(removable) => {
+                let reasons = removable.reasons(false);
+                (!reasons.is_empty()).then(|| reason_of(self.refusal(environment.clone(), reasons)))
+            }
+        })
+    }
+}
+
+/// The commit that is proven to be in the base, so that its branch may go with it.
+fn proven(standing: &Standing) -> Option<CommitSha> {
+    standing.head.clone().filter(|_| standing.verdict.merged_by().is_some())
+}
+
+/// All that speaks against it, in one line.
+fn reason_of(error: IsolationError) -> String {
+    let problem = Problem::from(error);
+    if problem.reasons.is_empty() {
+        return problem.message;
+    }
+    let all: Vec<&str> = problem.reasons.iter().map(|reason| reason.message.as_str()).collect();
+    all.join(" ")
+}

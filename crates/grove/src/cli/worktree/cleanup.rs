@@ -1,0 +1,99 @@
+//! `grove worktree cleanup merged|stale` and `grove cleanup run`
+
+use std::process::ExitCode;
+
+use grove_engine::cleanup::{Report, Scope};
+use grove_model::Codebase;
+
+use crate::cli::{Context, Done};
+use crate::output;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Remove the worktrees whose work is in its base
+    Merged(Args),
+    /// Remove the worktrees that nobody has worked in for long
+    Stale(Args),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The codebase; without it, the one that this directory is in
+    #[arg(long)]
+    codebase: Option<String>,
+    /// Only say what would be removed
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+}
+
+pub async fn run(context: &Context, command: Command) -> Done {
+    match command {
+        Command::Merged(args) => clean(context, &args, Scope::Merged).await,
+        Command::Stale(args) => clean(context, &args, Scope::Stale).await,
+    }
+}
+
+async fn clean(context: &Context, args: &Args, scope: Scope) -> Done {
+    let store = context.store().await?;
+    let codebase = context.codebases(&store).meant(args.codebase.as_deref(), &context.cwd).await?;
+    let report = report_of(context, &store, &[codebase], scope, args.dry_run).await?;
+    show(context, &report, args.dry_run);
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that the scheduler does, over one codebase or all of them.
+pub async fn everything(context: &Context, args: &Args) -> Done {
+    let store = context.store().await?;
+    let codebases = match &args.codebase {
+        Some(name) => vec![context.codebases(&store).named(name).await?],
+        None => store.codebases().await?,
+    };
+    let report = report_of(context, &store, &codebases, Scope::Everything, args.dry_run).await?;
+    show(context, &report, args.dry_run);
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn report_of(
+    context: &Context,
+    store: &grove_store::Store,
+    codebases: &[Codebase],
+    scope: Scope,
+    dry_run: bool,
+) -> Result<Report, grove_engine::Problem> {
+    let isolation = context.isolation(store);
+    let mut report = Report::default();
+    for codebase in codebases {
+        let bar = output::bar("Cleaning up", context.json);
+        let progress = |done: usize, all: usize| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        };
+        let cleaned = isolation.clean_up(codebase, scope, dry_run, &progress).await;
+        bar.finish_and_clear();
+        report.append(cleaned?);
+    }
+    Ok(report)
+}
+
+fn show(context: &Context, report: &Report, dry_run: bool) {
+    if context.json {
+        return output::json(report);
+    }
+    let verb = if dry_run { "Would remove" } else { "Removed" };
+    for gone in &report.removed {
+        output::line(&format!("{verb} {}", output::strong(&format!("`{}`", gone.branch))));
+    }
+    for skipped in &report.skipped {
+        output::line(&format!("Kept `{}`: {}", skipped.branch, skipped.reason));
+    }
+    for failed in &report.failed {
+        output::line(&format!("Failed `{}`: {}", failed.branch, failed.error));
+    }
+    if report.removed.is_empty() && report.skipped.is_empty() && report.failed.is_empty() {
+        output::line("Nothing to clean up.");
+    } else if !dry_run && !report.removed.is_empty() {
+        output::line("`grove worktree undo NAME` brings one back.");
+    }
+}

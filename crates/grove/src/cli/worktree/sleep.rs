@@ -1,0 +1,42 @@
+//! `grove worktree hibernate NAME` and `grove worktree wake NAME`
+
+use std::process::ExitCode;
+
+use super::{Context, Done, Named, view_of};
+use crate::output;
+
+pub async fn hibernate(context: &Context, named: &Named) -> Done {
+    let store = context.store().await?;
+    let (codebase, environment) = context.environment(&store, named.codebase.as_deref(), &named.name).await?;
+    let waiting = output::spinner("Putting the worktree to sleep", context.json);
+    let slept = context.isolation(&store).hibernate(&codebase, &environment).await;
+    waiting.finish_and_clear();
+    let view = view_of(context, &store, &codebase, slept?).await?;
+    if context.json {
+        output::json(&view);
+    } else {
+        output::line(&format!(
+            "`{0}` hibernates; `grove worktree wake {0}` or the next use brings it back.",
+            view.branch
+        ));
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub async fn wake(context: &Context, named: &Named) -> Done {
+    let store = context.store().await?;
+    let (codebase, environment) = context.environment(&store, named.codebase.as_deref(), &named.name).await?;
+    let waiting = output::spinner("Waking the worktree", context.json);
+    let woken = context.isolation(&store).wake(&codebase, &environment).await;
+    waiting.finish_and_clear();
+    let view = view_of(context, &store, &codebase, woken?).await?;
+    if context.json {
+        output::json(&view);
+    } else {
+        output::line(&format!("`{}` is awake.", view.branch));
+        output::fields(&[("path", view.path.display().to_string())]);
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
