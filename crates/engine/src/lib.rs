@@ -6,6 +6,7 @@
 //! * [`removal`]: taking an environment away so that nothing is lost, and bringing it back.
 //! * [`owner`]: which process is at work, and whether it still is.
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
+//! * [`finish`]: the end of a piece of work: merged, or given up.
 //! * [`cleanup`]: environments go when their work is finished.
 //! * [`standing`]: is its work merged, is anybody still at it.
 //! * [`view`]: environments as people and scripts see them.
@@ -14,6 +15,7 @@
 pub mod cleanup;
 pub mod codebases;
 pub mod doctor;
+pub mod finish;
 pub mod isolation;
 pub mod owner;
 pub mod reconcile;

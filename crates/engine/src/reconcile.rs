@@ -53,6 +53,8 @@ impl Isolation {
                 let back = now.is_some_and(|now| now.status != Status::Destroyed);
                 let how = if back { "it is back" } else { "it is in the trash" };
                 fixes.push(Fix(format!("the unfinished removal of `{}` was put right: {how}", environment.branch)));
+            } else if environment.status == Status::Merging && self.stop_merging(codebase, environment).await? {
+                fixes.push(Fix(format!("`{}` was left merging by a crash and is active again", environment.branch)));
             } else if whole && self.settle(codebase, environment)? {
                 fixes.push(Fix(format!("`{}` was left locked by a crash and is unlocked", environment.branch)));
             } else if whole && self.mirror_again(codebase, environment)? {

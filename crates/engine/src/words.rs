@@ -5,6 +5,7 @@
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
+use grove_git::finish::FinishError;
 use grove_git::removal::RemovalError;
 use grove_git::repository::RepositoryError;
 use grove_git::worktree::{AddError, TargetError};
@@ -433,6 +434,7 @@ impl From<IsolationError> for Problem {
             IsolationError::NotHibernated { .. } => {
                 Problem::new("not_hibernated", message, "`grove worktree list` shows which are.")
             }
+            IsolationError::Finish(error) => finish_failed(*error, message),
             IsolationError::Removal(error) => error.into(),
             IsolationError::Io { source, .. } => {
                 let (code, hint) = disk_trouble(&source.to_string());
@@ -491,6 +493,27 @@ impl From<RemovalError> for Problem {
             }
         }
     }
+}
+
+fn finish_failed(error: FinishError, message: String) -> Problem {
+    let (code, hint) = match &error {
+        FinishError::Conflict { branch, base, .. } => (
+            "conflict",
+            format!(
+                "Nothing was merged; `grove worktree exec {branch} -- git merge {base}`, resolve it there, finish again."
+            ),
+        ),
+        FinishError::Diverged(base) => {
+            ("diverged_base", format!("Nothing was merged; bring `{base}` and its upstream together first."))
+        }
+        FinishError::NoBase(_) => ("no_base", "Nothing was merged; merge it by hand.".to_owned()),
+        FinishError::Moved(_) => ("changed_meanwhile", "Nothing was merged; try again.".to_owned()),
+        FinishError::Git(_) => {
+            let FinishError::Git(error) = error else { return Problem::new("git_failed", message, "Try again.") };
+            return error.into();
+        }
+    };
+    Problem::new(code, message, hint)
 }
 
 /// The limit is reached: how things stand, and what can be done.

@@ -8,12 +8,14 @@
 //! * [`worktree`]: making a worktree, proving that it is right, taking it back.
 //! * [`removal`]: taking a worktree away so that nothing is lost, and bringing it back.
 //! * [`verdict`]: whether the work on a branch is in its base.
+//! * [`finish`]: merging a finished branch into its base.
 //! * [`quarantine`]: entries that would break everybody else.
 
 pub mod base;
 pub mod clone;
 pub mod command;
 mod durable;
+pub mod finish;
 pub mod include;
 pub mod links;
 pub mod lock;

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
+use grove_git::finish::FinishError;
 use grove_git::include::IncludeError;
 use grove_git::removal::RemovalError;
 use grove_git::worktree::AddError;
@@ -98,6 +99,8 @@ pub enum IsolationError {
     Full(Box<Full>),
     #[error("`{branch}` is {status}, not hibernated")]
     NotHibernated { branch: BranchName, status: Status },
+    #[error(transparent)]
+    Finish(Box<FinishError>),
     #[error(transparent)]
     Removal(#[from] RemovalError),
     #[error("{what}: {source}")]

@@ -72,7 +72,7 @@ impl Isolation {
     }
 
     /// Who has the environment; somebody who moves it is waited for.
-    pub(super) async fn wait_for_mover(&self, lock: &EnvironmentLock) -> Result<Holder, IsolationError> {
+    pub(crate) async fn wait_for_mover(&self, lock: &EnvironmentLock) -> Result<Holder, IsolationError> {
         let began = std::time::Instant::now();
         loop {
             match lock.try_alone().map_err(lock_failed)? {
@@ -98,7 +98,7 @@ impl Isolation {
         }
     }
 
-    pub(super) async fn reread(&self, environment: &Environment) -> Result<Environment, IsolationError> {
+    pub(crate) async fn reread(&self, environment: &Environment) -> Result<Environment, IsolationError> {
         let found = self.store.environment(environment.id).await?;
         found.ok_or_else(|| IsolationError::NoSuch(environment.branch.to_string()))
     }

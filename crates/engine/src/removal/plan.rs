@@ -22,7 +22,7 @@ impl Isolation {
         self.plan_with(codebase, environment, asker, &holder).await
     }
 
-    pub(super) fn lock_of(
+    pub(crate) fn lock_of(
         &self,
         codebase: &Codebase,
         environment: &Environment,
@@ -30,7 +30,11 @@ impl Isolation {
         EnvironmentLock::open(&codebase.git_common_dir, environment.id).map_err(lock_failed)
     }
 
-    pub(super) async fn plan_with(
+    pub(crate) fn try_alone(&self, lock: &EnvironmentLock) -> Result<Holder, IsolationError> {
+        lock.try_alone().map_err(lock_failed)
+    }
+
+    pub(crate) async fn plan_with(
         &self,
         codebase: &Codebase,
         environment: &Environment,

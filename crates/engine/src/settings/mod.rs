@@ -191,6 +191,11 @@ impl Settings {
         self.count("limits.max_worktrees_per_codebase")
     }
 
+    /// `merge` or `squash`.
+    pub fn finish_method(&self) -> &str {
+        self.text("cleanup.finish_method").unwrap_or("merge")
+    }
+
     pub fn stale_days(&self) -> u64 {
         self.count("cleanup.stale_days")
     }

@@ -6,6 +6,7 @@ mod crash;
 mod crash_removal;
 mod create;
 mod doctor;
+mod finish;
 mod list;
 mod names;
 mod remove;

@@ -4,6 +4,7 @@ mod adopt;
 pub mod cleanup;
 mod create;
 mod exec;
+mod finish;
 mod list;
 mod orphans;
 mod path;
@@ -43,6 +44,10 @@ pub enum Command {
     /// Remove the worktrees that are merged or stale
     #[command(subcommand)]
     Cleanup(cleanup::Command),
+    /// Merge a worktree's work into its base and remove it
+    Finish(finish::Args),
+    /// Give a worktree's work up: it goes with its branch, and can be brought back
+    Abort(Named),
     /// Put a worktree away until it is needed again
     Hibernate(Named),
     /// Bring a hibernated worktree back
@@ -78,6 +83,8 @@ pub async fn run(context: &Context, command: Command) -> Done {
         Command::Undo(args) => undo::run(context, &args).await,
         Command::Trash(command) => trash::run(context, command).await,
         Command::Cleanup(command) => cleanup::run(context, command).await,
+        Command::Finish(args) => finish::finish(context, &args).await,
+        Command::Abort(named) => finish::abort(context, &named).await,
         Command::Hibernate(named) => sleep::hibernate(context, &named).await,
         Command::Wake(named) => sleep::wake(context, &named).await,
         Command::Orphans(args) => orphans::run(context, &args).await,

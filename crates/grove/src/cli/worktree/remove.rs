@@ -51,7 +51,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn in_json(removed: &Removed) -> Value {
+pub fn in_json(removed: &Removed) -> Value {
     match removed {
         Removed::Gone => json!({ "removed": true, "released": false, "branch_kept": true, "undo_until": null }),
         Removed::Released(_) => json!({ "removed": false, "released": true, "branch_kept": true, "undo_until": null }),
@@ -61,7 +61,7 @@ fn in_json(removed: &Removed) -> Value {
     }
 }
 
-fn say(environment: &Environment, removed: &Removed, days: u64) {
+pub fn say(environment: &Environment, removed: &Removed, days: u64) {
     let branch = output::strong(&format!("`{}`", environment.branch));
     match removed {
         Removed::Gone => output::line(&format!("The folder of {branch} was gone already; its record has ended.")),

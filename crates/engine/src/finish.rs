@@ -1,0 +1,90 @@
+//! The end of a piece of work: merged into its base, or given up.
+
+use grove_git::Repository;
+use grove_git::finish::{FinishError, Finished, Method, finish, take_back};
+use grove_git::lock::Holder;
+use grove_model::{Codebase, Environment, Status};
+
+use crate::isolation::{Isolation, IsolationError};
+use crate::removal::{Asker, Plan, RemovalWish, Removed};
+
+impl Isolation {
+    /// Merges the work into its base and removes the environment with its branch. A conflict leaves
+    /// everything as it is and the environment `failed`, with the files named.
+    pub async fn finish(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        method: Method,
+    ) -> Result<(Finished, Removed), IsolationError> {
+        let lock = self.lock_of(codebase, environment)?;
+        let holder = self.wait_for_mover(&lock).await?;
+        let environment = self.reread(environment).await?;
+        if !matches!(environment.status, Status::Active | Status::Failed) || holder == Holder::Mover {
+            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
+        }
+        let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
+        let removable = match self.plan_with(codebase, &environment, &Asker::Person, &holder).await? {
+            Plan::Remove(removable) => removable,
+            Plan::Gone => return Err(broken("its folder is gone")),
+            Plan::Release => return Err(broken("somebody else made that worktree")),
+        };
+        let reasons = removable.reasons(false);
+        if !reasons.is_empty() {
+            return Err(self.refusal(environment, reasons));
+        }
+        let Some(head) = removable.branch.tip().cloned() else {
+            return Err(broken("its branch is not there any more"));
+        };
+        let base = environment.base_ref.clone().ok_or_else(|| broken("nothing is recorded of its base"))?;
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        self.store.advance(environment.id, environment.status, Status::Merging, None).await?;
+        let finished = match finish(&repo, &environment.branch, &head, &base, method).await {
+            Ok(finished) => finished,
+            Err(error) => {
+                let back = if matches!(error, FinishError::Conflict { .. }) { Status::Failed } else { Status::Active };
+                let why = error.to_string();
+                self.store.advance(environment.id, Status::Merging, back, Some(&why)).await?;
+                return Err(IsolationError::Finish(Box::new(error)));
+            }
+        };
+        self.store.record(environment.id, "merged", Some(finished.commit.as_str())).await?;
+        self.store.advance(environment.id, Status::Merging, Status::Active, None).await?;
+        let environment = self.reread(&environment).await?;
+        // Removal takes it by itself, and looks at everything once more.
+        drop(lock);
+        let wish = RemovalWish { merged: Some(head), ..RemovalWish::default() };
+        match self.remove(codebase, &environment, &wish).await {
+            Ok(removed) => Ok((finished, removed)),
+            Err(error) => {
+                // Somebody wrote there meanwhile: then it is not finished.
+                if let Err(left) = take_back(&repo, &finished).await {
+                    tracing::warn!(environment = %environment.id, "the merge stays: {left}");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// After a crash: nobody is merging it any more. Whether its base has the work is for the next
+    /// verdict to say.
+    pub(crate) async fn stop_merging(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<bool, IsolationError> {
+        let lock = self.lock_of(codebase, environment)?;
+        if self.try_alone(&lock)? == Holder::Mover {
+            return Ok(false);
+        }
+        self.store.advance(environment.id, Status::Merging, Status::Active, None).await?;
+        Ok(true)
+    }
+
+    /// Gives the work up: the environment and its branch go, whatever is on them, and can be brought
+    /// back.
+    pub async fn abort(&self, codebase: &Codebase, environment: &Environment) -> Result<Removed, IsolationError> {
+        let wish = RemovalWish { force: true, drop_branch: true, ..RemovalWish::default() };
+        self.remove(codebase, environment, &wish).await
+    }
+}

@@ -1,0 +1,74 @@
+//! `grove worktree finish NAME` and `grove worktree abort NAME`
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use grove_git::finish::Method;
+use serde_json::json;
+
+use super::{Context, Done, Named, remove};
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// How to merge; without it, what `cleanup.finish_method` says
+    #[arg(long)]
+    method: Option<How>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    /// A merge commit with both histories
+    Merge,
+    /// One commit with everything
+    Squash,
+}
+
+pub async fn finish(context: &Context, args: &Args) -> Done {
+    let store = context.store().await?;
+    let (codebase, environment) = context.environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
+    let method = match (args.method, context.settings.finish_method()) {
+        (Some(How::Squash), _) | (None, "squash") => Method::Squash,
+        _ => Method::Merge,
+    };
+    let waiting = output::spinner("Merging", context.json);
+    let finished = context.isolation(&store).finish(&codebase, &environment, method).await;
+    waiting.finish_and_clear();
+    let (finished, removed) = finished?;
+    if finished.left_behind {
+        output::warning(&format!(
+            "the main checkout is on `{}` with changes and was left as it is, so git shows the merge as taken back there",
+            finished.base
+        ));
+    }
+    if context.json {
+        let mut answer = remove::in_json(&removed);
+        answer["merged_into"] = json!(finished.base.to_string());
+        answer["commit"] = json!(finished.commit);
+        output::json(&answer);
+    } else {
+        let base = output::strong(&format!("`{}`", finished.base));
+        output::line(&format!("Merged `{}` into {base} at {}.", environment.branch, finished.commit.short()));
+        remove::say(&environment, &removed, context.settings.trash_keep_days());
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub async fn abort(context: &Context, named: &Named) -> Done {
+    let store = context.store().await?;
+    let (codebase, environment) = context.environment(&store, named.codebase.as_deref(), &named.name).await?;
+    let waiting = output::spinner("Removing the worktree", context.json);
+    let removed = context.isolation(&store).abort(&codebase, &environment).await;
+    waiting.finish_and_clear();
+    let removed = removed?;
+    if context.json {
+        output::json(&remove::in_json(&removed));
+    } else {
+        remove::say(&environment, &removed, context.settings.trash_keep_days());
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,107 @@
+//! The end of a piece of work: merged into its base, or given up.
+
+use std::fs;
+use std::path::PathBuf;
+
+use grove_testkit::{Picture, Sandbox, TestRepo, both_engines};
+
+use crate::{created, on, path, sandbox};
+
+/// A worktree with one commit of its own.
+fn with_work(grove: &Sandbox, name: &str) -> PathBuf {
+    let dir = path(&created(grove, &[name]));
+    fs::write(dir.join(name), "work\n").unwrap();
+    grove.repo.git_in(&dir, &["add", "."]);
+    grove.repo.git_in(&dir, &["commit", "-q", "-m", "work"]);
+    dir
+}
+
+both_engines! {
+    fn a_clean_checkout_on_the_base_follows(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let dir = with_work(&grove, "x");
+        let head = grove.repo.sha("x");
+        let answer = grove.grove(["worktree", "finish", "x", "--json"]).ok().json();
+        assert_eq!((answer["removed"].as_bool(), answer["branch_kept"].as_bool(), answer["merged_into"].as_str()), (Some(true), Some(false), Some("main")));
+        assert!(!dir.exists() && !grove.repo.path().join(".grove/worktrees/x").exists());
+        assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "");
+        assert_eq!(grove.repo.git(&["status", "--porcelain"]), "");
+        assert_eq!(fs::read_to_string(grove.repo.path().join("x")).unwrap(), "work\n");
+        assert_eq!(grove.repo.sha("HEAD^2"), head, "with its history");
+        assert_eq!(grove.repo.git(&["log", "-1", "--format=%an"]), "Test Person");
+        grove.grove(["worktree", "undo", "x"]).ok();
+        assert_eq!(grove.repo.sha("x"), head);
+    }
+
+    fn an_abort_takes_the_branch_too_and_an_undo_brings_both_back(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let dir = with_work(&grove, "x");
+        fs::write(dir.join("unsaved"), "x").unwrap();
+        let (before, head) = (Picture::of(&dir), grove.repo.sha("x"));
+        let answer = grove.grove(["worktree", "abort", "x", "--json"]).ok().json();
+        assert_eq!((answer["removed"].as_bool(), answer["branch_kept"].as_bool()), (Some(true), Some(false)));
+        assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "");
+        grove.repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+        grove.repo.git(&["gc", "--quiet", "--prune=now"]);
+        grove.grove(["worktree", "undo", "x"]).ok();
+        assert_eq!(grove.repo.sha("x"), head);
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+    }
+
+    fn a_conflict_changes_nothing_and_names_the_files(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let dir = path(&created(&grove, &["x"]));
+        fs::write(dir.join("README.md"), "theirs\n").unwrap();
+        grove.repo.git_in(&dir, &["commit", "-q", "-a", "-m", "theirs"]);
+        grove.repo.write("README.md", "ours\n");
+        grove.repo.commit("ours");
+        let (canonical, files, refs) = (grove.repo.canonical(), Picture::of(&dir), grove.repo.branches());
+        let (code, text) = grove.grove(["worktree", "finish", "x", "--json"]).fails(1).error();
+        assert_eq!(code, "conflict");
+        assert!(text.contains("README.md"), "{text}");
+        canonical.assert_untouched();
+        assert_eq!(files.differences(&Picture::of(&dir)), Vec::<String>::new());
+        assert_eq!(grove.repo.branches(), refs);
+        let list = grove.grove(["worktree", "list", "--json"]).ok().json();
+        assert_eq!(list[0]["state"], "failed");
+        assert!(list[0]["error"].as_str().unwrap().contains("README.md"));
+        // Resolved there, it can be finished.
+        let merge = grove.repo.command(&dir, &["merge", "-q", "main"]).output().unwrap();
+        assert!(!merge.status.success());
+        fs::write(dir.join("README.md"), "both\n").unwrap();
+        grove.repo.git_in(&dir, &["commit", "-q", "-a", "-m", "resolved"]);
+        grove.grove(["worktree", "finish", "x"]).ok();
+        assert_eq!(fs::read_to_string(grove.repo.path().join("README.md")).unwrap(), "both\n");
+    }
+}
+
+#[test]
+fn a_dirty_checkout_or_one_on_another_branch_is_not_touched() {
+    for on_base in [true, false] {
+        let grove = sandbox(TestRepo::new());
+        with_work(&grove, "x");
+        if !on_base {
+            grove.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
+        }
+        grove.repo.write("README.md", "dirty\n");
+        let file = |name: &str| fs::read(grove.repo.path().join(name)).ok();
+        let before = (file("README.md"), file(".git/index"), file(".git/HEAD"), file("x"));
+        let ran = grove.grove(["worktree", "finish", "x", "--method", "squash", "--json"]).ok();
+        assert_eq!((file("README.md"), file(".git/index"), file(".git/HEAD"), file("x")), before);
+        assert_eq!(grove.repo.git(&["show", "main:x"]), "work");
+        assert_eq!(grove.repo.git(&["rev-list", "--count", "main"]), "2", "one commit with everything");
+        assert_eq!(ran.stderr.contains("left as it is"), on_base, "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn unsaved_work_is_not_finished() {
+    let grove = sandbox(TestRepo::new());
+    let dir = with_work(&grove, "x");
+    fs::write(dir.join("unsaved"), "x").unwrap();
+    let main = grove.repo.sha("main");
+    assert_eq!(grove.grove(["worktree", "finish", "x", "--json"]).fails(1).error().0, "refused");
+    assert_eq!(grove.repo.sha("main"), main);
+    assert!(dir.join("unsaved").exists());
+    assert_eq!(grove.grove(["worktree", "list", "--json"]).ok().json()[0]["status"], "active");
+}
