@@ -1,7 +1,8 @@
-//! Writes that are on the disk when they return.
+//! Writes that are on the disk when they return, and reads that return.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub(crate) fn write_synced(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
@@ -12,4 +13,41 @@ pub(crate) fn write_synced(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<(
 
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
+}
+
+/// The whole of a plain file of at most `longest` bytes. For files that an agent can write: a link,
+/// a pipe or something endless is an error, not a wait.
+pub(crate) fn read_plain(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > longest {
+        return Err(io::Error::other("it is not a plain file of a sensible size"));
+    }
+    let mut bytes = Vec::new();
+    file.take(longest).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What git's small files have at most.
+pub(crate) const SMALL: u64 = 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_files_are_read_and_nobody_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("plain"), "text").unwrap();
+        assert_eq!(read_plain(&path("plain"), SMALL).unwrap(), b"text");
+        assert!(read_plain(&path("plain"), 3).is_err());
+        std::os::unix::fs::symlink(path("plain"), path("link")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("endless")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        for name in ["link", "endless", "pipe", "missing", "."] {
+            assert!(read_plain(&path(name), SMALL).is_err(), "{name}");
+        }
+    }
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use crate::durable::{SMALL, read_plain};
+
 /// The directory that a worktree's own `.git` file names, resolved. `None`: there is no such file,
 /// or it is not one of a worktree. Never looks further up: a plain folder inside a repository is no
 /// worktree of it.
@@ -17,7 +19,7 @@ pub fn git_dir_of(worktree: &Path) -> io::Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     }
-    let bytes = fs::read(&file)?;
+    let bytes = read_plain(&file, SMALL)?;
     let Some(text) = bytes.strip_prefix(b"gitdir: ") else { return Ok(None) };
     let named = worktree.join(PathBuf::from(OsString::from_vec(text.trim_ascii_end().to_vec())));
     Ok(Some(resolve(&named)?))
@@ -32,7 +34,7 @@ pub fn entry_of(worktree: &Path, common_dir: &Path) -> io::Result<Option<PathBuf
 
 /// The worktree that an entry says it belongs to.
 pub fn worktree_of(entry: &Path) -> io::Result<Option<PathBuf>> {
-    let text = match fs::read(entry.join("gitdir")) {
+    let text = match read_plain(&entry.join("gitdir"), SMALL) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

@@ -134,7 +134,9 @@ impl Isolation {
             regenerable: &[],
         };
         let mut manifest = Manifest::new(environment.id, subject, &removable.look, now);
-        manifest.fate = fate_by(&manifest.fate, wish, rest);
+        let fate = fate_by(&manifest.fate, wish, rest);
+        manifest.recount = fate == manifest.fate;
+        manifest.fate = fate;
         let trashed = Trashed::new(&repo, manifest);
         let manifest = serde_json::to_string(&trashed.manifest)
             .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;

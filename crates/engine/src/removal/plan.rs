@@ -46,7 +46,11 @@ impl Isolation {
             OnDisk::Gone => return Ok(Plan::Gone),
             OnDisk::NotMounted => return Err(IsolationError::NotMounted(environment.path.clone())),
             OnDisk::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
-            OnDisk::Worktree(entry) => (entry, None),
+            OnDisk::Worktree(entry) => {
+                let flaw =
+                    (!knows(&entry, &environment.path)).then(|| "git's entry for it names another place".to_owned());
+                (entry, flaw)
+            }
             OnDisk::Unknown(why) => match unlinked(codebase, environment)? {
                 Some(entry) => (entry, Some(why)),
                 None => return Err(IsolationError::Foreign { path: environment.path.clone(), why }),
@@ -103,6 +107,12 @@ fn live_run(holder: &Holder) -> Answer {
             Answer::Yes(if list.is_empty() { "a command".to_owned() } else { format!("process {}", list.join(", ")) })
         }
     }
+}
+
+/// Whether git's entry leads back to the worktree.
+fn knows(entry: &std::path::Path, path: &std::path::Path) -> bool {
+    let named = links::worktree_of(entry).ok().flatten().and_then(|named| named.canonicalize().ok());
+    named.is_some() && named == path.canonicalize().ok()
 }
 
 /// The entry of a worktree that only lost its `.git`; nothing else stands there.

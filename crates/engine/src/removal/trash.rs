@@ -121,9 +121,12 @@ impl Isolation {
         };
         let repo = self.repository(codebase);
         let trashed = self.trashed(codebase, &row)?;
-        if !trashed.files_are_buried() && environment.path.parent().is_some_and(std::path::Path::exists) {
-            // Somebody dropped it and did not come to the end.
+        if trashed.is_being_dropped() {
             return self.drop_row(codebase, &row).await;
+        }
+        if !trashed.files_are_buried() {
+            // Its disk is away: nothing is known of it.
+            return Ok(());
         }
         let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
         let shed = trashed.shed(&repo, settings.regenerable()).await.map_err(IsolationError::Removal)?;

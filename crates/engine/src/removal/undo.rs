@@ -27,6 +27,10 @@ impl Isolation {
         if row.phase != Phase::Kept {
             return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
         }
+        let successor = |holder: String| IsolationError::Successor { work: environment.work.to_string(), holder };
+        if let Some(holder) = self.successor(codebase, &environment).await? {
+            return Err(successor(holder));
+        }
         let repo = self.repository(codebase);
         let mut trashed = self.trashed(codebase, &row)?;
         trashed.can_return(&repo).await.map_err(IsolationError::Removal)?;
@@ -34,10 +38,7 @@ impl Isolation {
         let begun = self.store.begin_undo(environment.id, rests, this_process(), Moment::now().plus(LEASE)).await?;
         match begun {
             Begun::Yes => {}
-            Begun::Successor => {
-                let holder = self.successor(codebase, &environment).await?;
-                return Err(IsolationError::Successor { work: environment.work.to_string(), holder });
-            }
+            Begun::Successor => return Err(successor("another environment".to_owned())),
             Begun::Moved | Begun::InUse(_) => {
                 return Err(IsolationError::ChangedMeanwhile { path: environment.path });
             }
@@ -104,11 +105,18 @@ impl Isolation {
     }
 
     /// Who has the work, the branch or the path now.
-    async fn successor(&self, codebase: &Codebase, environment: &Environment) -> Result<String, IsolationError> {
+    async fn successor(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<Option<String>, IsolationError> {
         let all = self.store.environments(codebase.id, false).await?;
         let has = |other: &&Environment| {
-            other.work == environment.work || other.branch == environment.branch || other.path == environment.path
+            other.id != environment.id
+                && (other.work == environment.work
+                    || other.branch == environment.branch
+                    || other.path == environment.path)
         };
-        Ok(all.iter().find(has).map_or_else(|| "another environment".to_owned(), |other| format!("`{}`", other.branch)))
+        Ok(all.iter().find(has).map(|other| format!("`{}`", other.branch)))
     }
 }

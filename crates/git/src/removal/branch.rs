@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::RemovalError;
 use super::look::Subject;
-use crate::durable::write_synced;
+use crate::durable::{SMALL, read_plain, write_synced};
+use crate::lock::repository_lock;
 use crate::parse::{Status, WorktreeEntry};
 use crate::{GitError, Repository, links};
 
@@ -76,19 +77,30 @@ async fn try_fate(repo: &Repository, subject: Subject<'_>, status: &Status) -> R
 /// Whether the main checkout, a bare repository's HEAD or another worktree is on the branch, or
 /// comes back to it when a rebase there ends.
 async fn checked_out_elsewhere(repo: &Repository, subject: Subject<'_>) -> Result<bool, String> {
+    let name = subject.branch.full_ref();
     if repo.common_dir.join("reftable").exists() {
         let worktrees = repo.worktrees().await.map_err(|error| error.to_string())?;
         let on = |entry: &WorktreeEntry| entry.branch() == Some(subject.branch.as_str());
-        return Ok(worktrees.iter().any(|entry| entry.path != subject.path && on(entry)));
+        if worktrees.iter().any(|entry| entry.path != subject.path && on(entry)) {
+            return Ok(true);
+        }
     }
-    let name = subject.branch.full_ref();
     let mut places = links::entries(&repo.common_dir).map_err(|error| error.to_string())?;
     places.retain(|entry| entry != subject.entry);
     places.push(repo.common_dir.clone());
     for place in places {
-        for (file, prefix) in [("HEAD", "ref: "), ("rebase-merge/head-name", ""), ("rebase-apply/head-name", "")] {
-            match fs::read_to_string(place.join(file)) {
-                Ok(text) if text.trim_end().strip_prefix(prefix) == Some(&name) => return Ok(true),
+        // Checked out, waiting for the end of a rebase or of a bisect.
+        for (file, wanted) in [
+            ("HEAD", format!("ref: {name}")),
+            ("rebase-merge/head-name", name.clone()),
+            ("rebase-merge/update-refs", name.clone()),
+            ("rebase-apply/head-name", name.clone()),
+            ("BISECT_START", subject.branch.to_string()),
+        ] {
+            match read_plain(&place.join(file), SMALL) {
+                Ok(text) if String::from_utf8_lossy(&text).lines().any(|line| line.trim_end() == wanted) => {
+                    return Ok(true);
+                }
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(format!("{}: {error}", place.display()));
                 }
@@ -143,8 +155,21 @@ fn section_header(branch: &BranchName) -> String {
 
 /// Deletes the branch if it is still at `tip`. One that was moved or taken away meanwhile is left
 /// as it is.
-pub async fn delete(repo: &Repository, branch: &BranchName, tip: &CommitSha, aside: &Path) -> Result<bool, GitError> {
+pub async fn delete(
+    repo: &Repository,
+    branch: &BranchName,
+    tip: &CommitSha,
+    recount: bool,
+    aside: &Path,
+) -> Result<bool, GitError> {
     let name = branch.full_ref();
+    // Another branch with the same commits may be about to go too: one after the other, and each
+    // is counted against what is left.
+    let lock = repository_lock(&repo.common_dir, "branches.lock").await;
+    let _lock = lock.map_err(|error| GitError::unreadable("lock", error.to_string()))?;
+    if recount && own_commits(repo, tip.as_str(), &[&name]).await? > 0 {
+        return Ok(false);
+    }
     if let Err(error) = repo.delete_ref(&name, tip).await {
         match (error, repo.commit_of(&name).await?) {
             (GitError::Failed { .. }, None) => {}

@@ -44,6 +44,11 @@ impl Trashed {
                 tokio::task::spawn_blocking(move || nested::walk(&files, &names)).await
             };
             let found = found.map_err(|error| failed(files)(io::Error::other(error)))?;
+            if let Some((folder, why)) = found.unreadable {
+                // What it holds is not known, so nothing goes.
+                tracing::info!("{} cannot be read ({why}): nothing is made smaller there", folder.display());
+                return Ok(None);
+            }
             let git = Place::Worktree { work_tree: files, git_dir: &entry, common_dir: &repo.common_dir };
             for folder in regenerable(repo, git, &found).await? {
                 fs::create_dir_all(&place).map_err(failed(&place))?;
@@ -73,11 +78,12 @@ impl Trashed {
         let tracked =
             repo.command("ls-files").env("GIT_INDEX_FILE", &index).args(["-z", "--stage"]).long().run().await?;
         let mut candidates = Vec::new();
+        let mut real = RealFolders::of(files);
         for line in tracked.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let Some((id, path)) = plain_file(line) else { continue };
             let meta = files.join(&path).symlink_metadata();
             let plain = meta.is_ok_and(|meta| meta.is_file() && meta.nlink() == 1);
-            if plain && held.contains(id) && !path.as_os_str().as_bytes().contains(&b'\n') {
+            if plain && real.holds(&path) && held.contains(id) && !path.as_os_str().as_bytes().contains(&b'\n') {
                 candidates.push((id.to_owned(), path));
             }
         }
@@ -148,7 +154,8 @@ impl Trashed {
 /// repository.
 async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Result<Vec<PathBuf>, GitError> {
     let plain = |folder: &&PathBuf| {
-        folder.to_str().is_some() && !walk.repositories.iter().any(|inside| inside.starts_with(folder))
+        let apart = |other: &PathBuf| !other.starts_with(folder) && !folder.starts_with(other);
+        folder.to_str().is_some() && walk.repositories.iter().all(apart)
     };
     let candidates: Vec<&PathBuf> = walk.regenerable.iter().filter(plain).collect();
     if candidates.is_empty() {
@@ -161,12 +168,45 @@ async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Result
         ignored.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path).collect();
     let mut found = Vec::new();
     for folder in candidates.into_iter().filter(|folder| ignored.iter().any(|path| path == *folder)) {
-        let tracked = repo.git().command(place, "ls-files").args(["-z", "--"]).arg(folder).run().await?;
+        let tracked = repo
+            .git()
+            .command(place, "ls-files")
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .args(["-z", "--"])
+            .arg(folder)
+            .run()
+            .await?;
         if tracked.stdout.is_empty() {
             found.push(folder.clone());
         }
     }
     Ok(found)
+}
+
+/// Folders that are what they seem: no part of their way is a link that leads elsewhere.
+struct RealFolders<'a> {
+    root: &'a Path,
+    known: BTreeMap<PathBuf, bool>,
+}
+
+impl<'a> RealFolders<'a> {
+    fn of(root: &'a Path) -> Self {
+        Self { root, known: BTreeMap::from([(PathBuf::new(), true)]) }
+    }
+
+    fn holds(&mut self, file: &Path) -> bool {
+        file.parent().is_some_and(|folder| self.is_real(folder))
+    }
+
+    fn is_real(&mut self, folder: &Path) -> bool {
+        if let Some(known) = self.known.get(folder) {
+            return *known;
+        }
+        let here = self.root.join(folder).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let real = here && folder.parent().is_some_and(|above| self.is_real(above));
+        self.known.insert(folder.to_owned(), real);
+        real
+    }
 }
 
 /// The id and path of a plain file that is not in conflict, from `<mode> <id> <stage>\t<path>`.
@@ -221,6 +261,10 @@ pub(super) async fn restore(repo: &Repository, files: &Path, aside: &Path) -> Re
     let (folders, wanted): (Vec<_>, Vec<_>) = all.into_iter().partition(|line| line.id == "-");
     let missing: Vec<Compacted> =
         wanted.into_iter().filter(|line| files.join(&line.path).symlink_metadata().is_err()).collect();
+    let mut real = RealFolders::of(files);
+    if let Some(strange) = missing.iter().find(|line| !real.holds(&line.path)) {
+        return Err(RemovalError::BadManifest(format!("{} is not where it was", strange.path.display())));
+    }
     let mut rest = &missing[..];
     while let Some(first) = rest.first() {
         let mut size = first.size;
@@ -276,38 +320,59 @@ pub async fn delete_slowly(path: &Path) -> io::Result<()> {
     let path = path.to_owned();
     tokio::task::spawn_blocking(move || {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        let parent = match Dir::open_ambient_dir(parent, ambient_authority()) {
+        let root = match Dir::open_ambient_dir(parent, ambient_authority()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
-        let mut deleted = 0;
-        delete(&parent, Path::new(name), &mut deleted)
+        let mut deletion = Deletion { root: &root, waiting: vec![PathBuf::from(name)], deleted: 0 };
+        while let Some(name) = deletion.waiting.pop() {
+            deletion.delete(&root, &name, 0)?;
+        }
+        Ok(())
     })
     .await
     .map_err(io::Error::other)?
 }
 
-fn delete(parent: &Dir, name: &Path, deleted: &mut usize) -> io::Result<()> {
-    *deleted += 1;
-    if deleted.is_multiple_of(BATCH) {
-        std::thread::sleep(PAUSE);
+struct Deletion<'a> {
+    root: &'a Dir,
+    /// Names below the root that are still to go.
+    waiting: Vec<PathBuf>,
+    deleted: usize,
+}
+
+/// Each level keeps a directory open; what lies deeper is moved up first.
+const DEEPEST: usize = 64;
+
+impl Deletion<'_> {
+    fn delete(&mut self, parent: &Dir, name: &Path, depth: usize) -> io::Result<()> {
+        self.deleted += 1;
+        if self.deleted.is_multiple_of(BATCH) {
+            std::thread::sleep(PAUSE);
+        }
+        let meta = match parent.symlink_metadata(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        if !meta.is_dir() {
+            return gone(parent.remove_file(name));
+        }
+        // A folder that its owner made read-only is still its owner's.
+        if meta.permissions().mode() & 0o700 != 0o700 {
+            parent.set_permissions(name, cap_std::fs::Permissions::from_mode(0o700))?;
+        }
+        if depth >= DEEPEST {
+            let up = PathBuf::from(format!(".grove-{}", grove_model::Nonce::new()));
+            parent.rename(name, self.root, &up)?;
+            self.waiting.push(up);
+            return Ok(());
+        }
+        let dir = parent.open_dir(name)?;
+        for entry in dir.entries()? {
+            self.delete(&dir, Path::new(&entry?.file_name()), depth + 1)?;
+        }
+        gone(parent.remove_dir(name))
     }
-    let meta = match parent.symlink_metadata(name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
-    if !meta.is_dir() {
-        return gone(parent.remove_file(name));
-    }
-    // A folder that its owner made read-only is still its owner's.
-    if meta.permissions().mode() & 0o700 != 0o700 {
-        parent.set_permissions(name, cap_std::fs::Permissions::from_mode(0o700))?;
-    }
-    let dir = parent.open_dir(name)?;
-    for entry in dir.entries()? {
-        delete(&dir, Path::new(&entry?.file_name()), deleted)?;
-    }
-    gone(parent.remove_dir(name))
 }
 
 fn gone(result: io::Result<()>) -> io::Result<()> {

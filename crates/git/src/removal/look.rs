@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::branch::{self, BranchFate};
 use super::nested::{self, Nested, Walk};
 use super::pins;
+use crate::durable::{SMALL, read_plain};
 use crate::parse::{self, Status};
 use crate::settled::{Temporary, settled_index, temporary_index};
 use crate::{GitError, Place, Repository, links};
@@ -91,7 +92,8 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
         let unreadable = |error: String| Walk { unreadable: Some((PathBuf::new(), error)), ..Walk::default() };
         let walk = walking.await.unwrap_or_else(|error| unreadable(error.to_string()));
         let settled = settled_index(&repo.common_dir, subject.entry, walk.newest);
-        (ask_status(repo, subject, settled.as_ref()).await, walk)
+        let ask = Ask { settled: settled.as_ref(), submodules: may_recurse(subject, &walk) };
+        (ask_status(repo, subject, ask).await, walk)
     };
     let ((asked, walk), hidden) = tokio::join!(asking, hidden_changes(repo, subject, place));
     let mut look = match asked {
@@ -104,6 +106,11 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
     look.answers.push((Question::HiddenChanges, hidden));
     look.answers.push((Question::InProgress, Answer::of(in_progress(subject.entry).map(str::to_owned))));
     look.answers.push((Question::Locked, locked(subject.entry)));
+    if !may_recurse(subject, &walk) {
+        look.answers.retain(|(question, _)| *question != Question::Submodules);
+        let why = "a repository inside it could not be asked safely";
+        look.answers.push((Question::Submodules, Answer::unknown(why)));
+    }
     look_inside(repo, subject, &walk, &mut look).await;
     look.may_shed = !walk.regenerable.is_empty();
     look.answers.sort_by_key(|(question, _)| Question::ALL.iter().position(|known| known == question));
@@ -120,19 +127,39 @@ pub struct Stamp(Vec<u8>);
 
 /// HEAD and index as they are now: the cheap part of a fingerprint.
 pub fn stamp(entry: &Path) -> Stamp {
-    let mut seen = fs::read(entry.join("HEAD")).unwrap_or_default();
+    let mut seen = read_plain(&entry.join("HEAD"), SMALL).unwrap_or_default();
     seen.extend(index_stamp(&entry.join("index")).unwrap_or_default());
     Stamp(seen)
+}
+
+/// How the status is asked for.
+struct Ask<'a> {
+    settled: Option<&'a Temporary>,
+    /// Git looks into submodules too, with what their own configuration says.
+    submodules: bool,
+}
+
+/// Whether git may look into the repositories inside: an agent may have written their config.
+fn may_recurse(subject: Subject<'_>, walk: &Walk) -> bool {
+    walk.unreadable.is_none()
+        && walk.repositories.iter().all(|below| match nested::kind_of(&subject.path.join(below)) {
+            Ok(Nested::Repository { git_dir }) => nested::is_harmless(&git_dir).is_ok(),
+            Ok(Nested::Nothing | Nested::Worktree) => true,
+            Err(_) => false,
+        })
 }
 
 async fn ask_status(
     repo: &Repository,
     subject: Subject<'_>,
-    settled: Option<&Temporary>,
+    ask: Ask<'_>,
 ) -> Result<(Status, Fingerprint), (GitError, Fingerprint)> {
     let mut seen = stamp(subject.entry).0;
     let mut status = repo.git().command(place(repo, subject), "status").args(STATUS).long();
-    if let Some(index) = settled {
+    if !ask.submodules {
+        status = status.arg("--ignore-submodules=all");
+    }
+    if let Some(index) = ask.settled {
         status = status.env("GIT_INDEX_FILE", &index.0);
     }
     let parsed = status.run().await.and_then(|output| {
@@ -148,6 +175,9 @@ async fn ask_status(
 
 /// What changes with every write of an index: its size, time, number and the checksum at its end.
 fn index_stamp(index: &Path) -> std::io::Result<Vec<u8>> {
+    if !index.symlink_metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a plain file"));
+    }
     let mut file = fs::File::open(index)?;
     let meta = file.metadata()?;
     let mut stamp = format!("{} {} {} {} ", meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino()).into_bytes();
@@ -202,7 +232,7 @@ async fn judge(
 
 /// Whether an index may have the extension that keeps what a resolution replaced.
 fn holds_resolutions(index: &Path) -> bool {
-    fs::read(index).is_ok_and(|bytes| bytes.windows(4).any(|window| window == b"REUC"))
+    read_plain(index, u64::MAX).is_ok_and(|bytes| bytes.windows(4).any(|window| window == b"REUC"))
 }
 
 /// Changes to files that git was told not to look at (assume-unchanged, skip-worktree).
@@ -265,7 +295,7 @@ pub(crate) fn in_progress(entry: &Path) -> Option<&'static str> {
 }
 
 fn locked(entry: &Path) -> Answer {
-    match fs::read(entry.join("locked")) {
+    match read_plain(&entry.join("locked"), SMALL) {
         Ok(reason) => Answer::Yes(String::from_utf8_lossy(&reason).trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Answer::No,
         Err(error) => Answer::unknown(error),
@@ -336,7 +366,7 @@ pub async fn pin_all(repo: &Repository, base: &str, subject: Subject<'_>, look: 
     }
     named.extend(look.branch.tip().map(ToString::to_string));
     if repo.common_dir.join("reftable").exists() {
-        named.extend(pins::in_reftable(repo, place(repo, subject)).await?);
+        named.extend(pins::in_reftable(repo, place(repo, subject), &subject.branch.full_ref()).await?);
     }
     let has_index = subject.entry.join("index").exists();
     let objects = if look.index_differs && has_index {

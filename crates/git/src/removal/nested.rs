@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use grove_model::Answer;
 
+use crate::durable::{SMALL, read_plain};
 use crate::settled::{Instant, last_touched};
 use crate::{Git, Place, links, parse};
 
@@ -111,12 +112,12 @@ pub(super) fn kind_of(path: &Path) -> io::Result<Nested> {
 
 /// Whether a nested repository has commits or changes that are nowhere else.
 pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
-    // Its own config may name programs that git would run for a look at its files.
-    match fs::read_to_string(git_dir.join("config")) {
-        Ok(config) if names_programs(&config) => {
-            return Answer::unknown("its configuration names filters or includes, so it was not asked");
-        }
-        Ok(_) => {}
+    if let Err(why) = is_harmless(git_dir) {
+        return Answer::Unknown(why);
+    }
+    match worktrees_elsewhere(path, git_dir) {
+        Ok(None) => {}
+        Ok(Some(elsewhere)) => return Answer::Yes(format!("a worktree of its own at {}", elsewhere.display())),
         Err(error) => return Answer::unknown(error),
     }
     let place = Place::Worktree { work_tree: path, git_dir, common_dir: git_dir };
@@ -137,9 +138,30 @@ pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
     }
 }
 
+/// Whether git may be asked in a repository that an agent can write: its config must not name
+/// programs that git would run for a look at its files.
+pub(super) fn is_harmless(git_dir: &Path) -> Result<(), String> {
+    let config = read_plain(&git_dir.join("config"), SMALL).map_err(|error| error.to_string())?;
+    if names_programs(&String::from_utf8_lossy(&config)) {
+        return Err("its configuration names filters or includes, so it was not asked".to_owned());
+    }
+    Ok(())
+}
+
 fn names_programs(config: &str) -> bool {
     let config = config.to_ascii_lowercase();
-    ["[filter", "[include"].iter().any(|section| config.contains(section))
+    ["[filter", "[include", "worktreeconfig"].iter().any(|word| config.contains(word))
+}
+
+/// A worktree of a nested repository that lies outside of it and would lose it.
+fn worktrees_elsewhere(path: &Path, git_dir: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in links::entries(git_dir)? {
+        let elsewhere = links::worktree_of(&entry)?.filter(|worktree| worktree.exists() && !worktree.starts_with(path));
+        if elsewhere.is_some() {
+            return Ok(elsewhere);
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -176,6 +198,7 @@ mod tests {
     #[test]
     fn a_configuration_that_names_programs_is_not_run() {
         assert!(names_programs("[core]\n\tbare = false\n[Filter \"x\"]\n\tclean = evil\n"));
+        assert!(names_programs("[extensions]\n\tworktreeConfig = true\n"));
         assert!(names_programs("[includeIf \"gitdir:/\"]\n\tpath = evil\n"));
         assert!(!names_programs("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n"));
     }

@@ -11,10 +11,11 @@ use std::path::Path;
 
 use grove_model::CommitSha;
 
+use crate::durable::read_plain;
 use crate::{GitError, Place, Repository};
 
-/// Bigger files than this are no lists of commits.
-const LONGEST: u64 = 16 * 1024 * 1024;
+/// A reflog of millions of lines; anything bigger is refused, not skipped.
+const LONGEST: u64 = 1024 * 1024 * 1024;
 
 /// Every object id, whole or cut short, that the text files of an entry name.
 pub(crate) fn named_in(entry: &Path) -> io::Result<BTreeSet<String>> {
@@ -26,13 +27,14 @@ pub(crate) fn named_in(entry: &Path) -> io::Result<BTreeSet<String>> {
             let (name, kind) = (file.file_name(), file.file_type()?);
             let name = name.to_string_lossy();
             // Submodules keep their own objects; the index is asked for by itself.
-            let own = name == "modules" || name == "reftable" || name.contains("index");
+            let own = dir == entry
+                && (name == "modules" || name == "reftable" || name == "index" || name.starts_with("sharedindex."));
             if kind.is_dir() && !own {
                 open.push(file.path());
-            } else if kind.is_file() && !own && file.metadata()?.len() <= LONGEST {
+            } else if kind.is_file() && !own {
                 // A rebase's list may cut ids short; elsewhere short words are times and names.
                 let in_progress = dir.ends_with("rebase-merge") || dir.ends_with("sequencer");
-                collect(&fs::read(file.path())?, if in_progress { 7 } else { 40 }, &mut named);
+                collect(&read_plain(&file.path(), LONGEST)?, if in_progress { 7 } else { 40 }, &mut named);
             }
         }
     }
@@ -65,14 +67,20 @@ pub(crate) async fn in_index(
 }
 
 /// What refs and reflogs of a worktree name where they are not kept as text.
-pub(super) async fn in_reftable(repo: &Repository, place: Place<'_>) -> Result<BTreeSet<String>, GitError> {
+pub(super) async fn in_reftable(
+    repo: &Repository,
+    place: Place<'_>,
+    branch: &str,
+) -> Result<BTreeSet<String>, GitError> {
     let refs = repo.git().command(place, "for-each-ref");
     let refs = refs.args(["--include-root-refs", "--format=%(objectname)"]).run().await?;
-    let log = repo.git().command(place, "log").args(["--walk-reflogs", "--format=%H", "HEAD", "--"]);
-    let log = log.long().run_for(&[0, 128]).await?;
     let mut named = BTreeSet::new();
     collect(&refs.stdout, 40, &mut named);
-    collect(&log.stdout, 40, &mut named);
+    for name in ["HEAD", branch] {
+        let log = repo.git().command(place, "log").args(["--walk-reflogs", "--format=%H", name, "--"]);
+        // 128: there is no such ref.
+        collect(&log.long().run_for(&[0, 128]).await?.stdout, 40, &mut named);
+    }
     Ok(named)
 }
 

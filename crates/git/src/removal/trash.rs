@@ -19,12 +19,14 @@ use serde::{Deserialize, Serialize};
 use super::look::{Look, Subject};
 use super::{BranchFate, RemovalError, branch, compact, pins};
 use crate::Repository;
-use crate::durable::{sync_dir, write_synced};
+use crate::durable::{SMALL, read_plain, sync_dir, write_synced};
 use crate::lock::grove_dir;
 
 /// Beside the worktrees.
 pub const FOLDER: &str = ".grove-trash";
 const MANIFEST: &str = "manifest.json";
+/// Says that it is being deleted for good.
+const DROPPING: &str = "dropping";
 
 /// Everything that is needed to bring a worktree back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,8 @@ pub struct Manifest {
     pub entry: String,
     pub branch: String,
     pub fate: BranchFate,
+    /// The branch goes only if its commits are elsewhere, which is asked again when it does.
+    pub recount: bool,
     /// What was checked out: a branch, unless HEAD was detached, and its commit.
     pub head_branch: Option<String>,
     pub head: Option<CommitSha>,
@@ -68,6 +72,7 @@ impl Manifest {
             entry: subject.entry.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             branch: subject.branch.to_string(),
             fate: look.branch.clone(),
+            recount: true,
             head_branch: look.head_branch.clone(),
             head: look.head.clone(),
             locked: subject.entry.join("locked").symlink_metadata().is_ok(),
@@ -129,8 +134,7 @@ impl Trashed {
             branch::keep_traces(repo, &self.branch()?, &self.aside).await?;
         }
         if !self.manifest.locked {
-            let text = format!("grove moves this worktree ({})\n", self.manifest.environment);
-            write_synced(&self.entry.join("locked"), text).map_err(cannot_make(&self.entry))?;
+            write_synced(&self.entry.join("locked"), self.mark()).map_err(cannot_make(&self.entry))?;
         }
         sync_dir(&self.aside).map_err(cannot_make(&self.aside))
     }
@@ -163,7 +167,9 @@ impl Trashed {
     /// Deletes the branch where the plan said so and nothing has changed. Whether it is gone.
     pub async fn drop_branch(&self, repo: &Repository) -> Result<bool, RemovalError> {
         match &self.manifest.fate {
-            BranchFate::Goes { tip } => Ok(branch::delete(repo, &self.branch()?, tip, &self.aside).await?),
+            BranchFate::Goes { tip } => {
+                Ok(branch::delete(repo, &self.branch()?, tip, self.manifest.recount, &self.aside).await?)
+            }
             BranchFate::Absent => Ok(true),
             _ => Ok(false),
         }
@@ -190,6 +196,13 @@ impl Trashed {
             Err(error) => return Err(RemovalError::io(format!("{} cannot be looked at", path.display()))(error)),
         }
         let held = repo.worktrees().await?;
+        // A branch that had no commit yet must still have none.
+        if let (Some(name), None) = (&self.manifest.head_branch, &self.manifest.head)
+            && let Some(now) = repo.commit_of(&format!("refs/heads/{name}")).await?
+        {
+            let (was, now) = ("nothing".to_owned(), now.short().to_owned());
+            return Err(RemovalError::BranchMoved { name: name.clone(), was, now });
+        }
         for (name, at) in self.branches_as_they_were() {
             if let Some(entry) = held.iter().find(|entry| entry.branch() == Some(&name)) {
                 return Err(RemovalError::BranchHeld { name, at: entry.path.clone() });
@@ -228,8 +241,7 @@ impl Trashed {
         fs::create_dir_all(&entries).map_err(cannot_make(&entries))?;
         let buried = self.buried_entry();
         if !self.manifest.locked {
-            let text = format!("grove moves this worktree ({})\n", self.manifest.environment);
-            write_synced(&buried.join("locked"), text).map_err(cannot_make(&buried))?;
+            write_synced(&buried.join("locked"), self.mark()).map_err(cannot_make(&buried))?;
         }
         let names =
             std::iter::once(self.manifest.entry.clone()).chain((1..).map(|n| format!("{}{n}", self.manifest.entry)));
@@ -245,18 +257,31 @@ impl Trashed {
         Err(RemovalError::PathTaken(entries))
     }
 
-    /// After a crash: the entry that returned already, by the path that it belongs to.
+    /// What our lock says while an entry is on its way.
+    fn mark(&self) -> String {
+        format!("grove moves this worktree ({})\n", self.manifest.environment)
+    }
+
+    /// After a crash: the entry that returned already. Our mark tells, or the path that it belongs
+    /// to, or its name.
     fn find_entry(&mut self, repo: &Repository) -> Result<(), RemovalError> {
         let failed = |error| RemovalError::io("git's entries cannot be looked at")(error);
-        for entry in crate::links::entries(&repo.common_dir).map_err(failed)? {
-            let of_it = crate::links::worktree_of(&entry)
-                .map_err(|error| RemovalError::io(format!("{} cannot be looked at", entry.display()))(error))?;
-            if of_it.as_deref() == Some(&self.manifest.path) {
+        let all = crate::links::entries(&repo.common_dir).map_err(failed)?;
+        let marked = |entry: &&PathBuf| {
+            read_plain(&entry.join("locked"), SMALL).is_ok_and(|text| text == self.mark().as_bytes())
+        };
+        let of_path = |entry: &&PathBuf| {
+            crate::links::worktree_of(entry).is_ok_and(|worktree| worktree.as_deref() == Some(&self.manifest.path))
+        };
+        let named = |entry: &&PathBuf| entry.ends_with(&self.manifest.entry);
+        let found = all.iter().find(marked).or_else(|| all.iter().find(of_path)).or_else(|| all.iter().find(named));
+        match found.cloned() {
+            Some(entry) => {
                 self.entry = entry;
-                return Ok(());
+                Ok(())
             }
+            None => Err(RemovalError::NotInTrash(self.buried_entry())),
         }
-        Err(RemovalError::NotInTrash(self.buried_entry()))
     }
 
     /// The branches, where they are gone.
@@ -276,7 +301,7 @@ impl Trashed {
         if self.files_are_buried() {
             compact::restore(repo, files, &self.aside).await?;
             if self.entry.file_name().is_some_and(|name| name.to_string_lossy() != self.manifest.entry) {
-                self.relink()?;
+                self.relink(repo)?;
             }
             let parent = path.parent().unwrap_or(path);
             fs::create_dir_all(parent).map_err(cannot_make(parent))?;
@@ -288,14 +313,16 @@ impl Trashed {
 
     /// Writes the entry's new name where the old one stands: `.git` of the worktree and of its
     /// submodules, whose paths may be relative.
-    fn relink(&self) -> Result<(), RemovalError> {
+    fn relink(&self, repo: &Repository) -> Result<(), RemovalError> {
         let name = self.entry.file_name().unwrap_or_default().to_string_lossy();
-        let (old, new) = (format!("/worktrees/{}", self.manifest.entry), format!("/worktrees/{name}"));
+        let common = repo.common_dir.file_name().unwrap_or_default().to_string_lossy();
+        let (old, new) = (format!("{common}/worktrees/{}", self.manifest.entry), format!("{common}/worktrees/{name}"));
         for below in std::iter::once(Path::new("")).chain(self.manifest.submodules.iter().map(PathBuf::as_path)) {
             let file = self.manifest.files.join(below).join(".git");
             let failed = || RemovalError::io(format!("{} cannot be written", file.display()));
             let text = fs::read_to_string(&file).map_err(failed())?;
-            let Some((before, after)) = text.rsplit_once(&old) else { continue };
+            // The first: a submodule may have a name like that.
+            let Some((before, after)) = text.split_once(&old) else { continue };
             write_synced(&file, format!("{before}{new}{after}")).map_err(failed())?;
         }
         Ok(())
@@ -339,6 +366,12 @@ impl Trashed {
             deleted.map_err(RemovalError::io(format!("{} cannot be deleted", dir.display())))?;
         }
         self.forget(repo).await
+    }
+
+    /// Whether somebody dropped it and did not come to the end. Files that are only away, on a disk
+    /// that is not mounted, are not dropped.
+    pub fn is_being_dropped(&self) -> bool {
+        self.aside.join(DROPPING).exists() || !self.aside.exists()
     }
 
     /// The whole size of what waits here, in bytes.
