@@ -149,7 +149,13 @@ async fn examine_codebase(
         return;
     }
     match isolation.reconcile(codebase).await {
-        Ok(fixes) => checks.extend(fixes.into_iter().map(|fix| check(&name, Verdict::Fixed, fix.0, ""))),
+        Ok(done) => {
+            checks.extend(done.fixes.into_iter().map(|fix| check(&name, Verdict::Fixed, fix.0, "")));
+            let bad = |(branch, problem): (String, crate::Problem)| {
+                check(&format!("worktree {branch}"), Verdict::Bad, problem.message, problem.hint)
+            };
+            checks.extend(done.left.into_iter().map(bad));
+        }
         Err(error) => {
             let problem = crate::Problem::from(error);
             checks.push(check(&name, Verdict::Bad, problem.message, problem.hint));

@@ -9,14 +9,22 @@ use std::fs;
 
 use grove_git::Repository;
 use grove_git::quarantine::{broken_entries, pin, quarantine};
-use grove_model::{Codebase, Nonce, Status};
+use grove_model::{Codebase, Environment, Nonce, Status};
 
 use crate::isolation::{Isolation, IsolationError};
 use crate::owner::node;
+use crate::words::Problem;
 
 /// One thing that was put right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix(pub String);
+
+/// What a look over a codebase did, and what it could not put right: a branch, and why.
+#[derive(Debug)]
+pub struct Reconciled {
+    pub fixes: Vec<Fix>,
+    pub left: Vec<(String, Problem)>,
+}
 
 impl Isolation {
     /// Puts entries aside that would break git for the whole repository.
@@ -40,28 +48,59 @@ impl Isolation {
     }
 
     /// Brings one codebase's records, entries and folders together.
-    pub async fn reconcile(&self, codebase: &Codebase) -> Result<Vec<Fix>, IsolationError> {
-        let mut fixes = self.quarantine_broken(codebase).await?;
+    pub async fn reconcile(&self, codebase: &Codebase) -> Result<Reconciled, IsolationError> {
+        let mut done = Reconciled { fixes: self.quarantine_broken(codebase).await?, left: Vec::new() };
         let here = node();
         let all = self.store().environments(codebase.id, true).await?;
         for environment in all.iter().filter(|environment| environment.node == here) {
-            let whole = environment.status == Status::Active && environment.path.is_dir();
-            if environment.status == Status::Creating && self.recover(codebase, environment).await? {
-                fixes.push(Fix(format!("the unfinished creation of `{}` was undone", environment.branch)));
-            } else if environment.status == Status::Removing && self.recover(codebase, environment).await? {
+            match self.reconcile_one(codebase, environment).await {
+                Ok(fix) => done.fixes.extend(fix.map(Fix)),
+                Err(error @ IsolationError::Store(_)) => return Err(error),
+                // One that cannot be put right does not stop the rest.
+                Err(error) => done.left.push((environment.branch.to_string(), error.into())),
+            }
+        }
+        self.sweep_staging(codebase, &all, &mut done.fixes)?;
+        Ok(done)
+    }
+
+    async fn reconcile_one(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<Option<String>, IsolationError> {
+        let branch = &environment.branch;
+        let whole = environment.status == Status::Active && environment.path.is_dir();
+        Ok(match environment.status {
+            Status::Creating if self.recover(codebase, environment).await? => {
+                Some(format!("the unfinished creation of `{branch}` was undone"))
+            }
+            Status::Removing if self.recover(codebase, environment).await? => {
                 let now = self.store().environment(environment.id).await?;
                 let back = now.is_some_and(|now| now.status != Status::Destroyed);
                 let how = if back { "it is back" } else { "it is in the trash" };
-                fixes.push(Fix(format!("the unfinished removal of `{}` was put right: {how}", environment.branch)));
-            } else if environment.status == Status::Merging && self.stop_merging(codebase, environment).await? {
-                fixes.push(Fix(format!("`{}` was left merging by a crash and is active again", environment.branch)));
-            } else if whole && self.settle(codebase, environment)? {
-                fixes.push(Fix(format!("`{}` was left locked by a crash and is unlocked", environment.branch)));
-            } else if whole && self.mirror_again(codebase, environment)? {
-                fixes.push(Fix(format!("the mirror of `{}` was missing and is written", environment.branch)));
+                Some(format!("the unfinished removal of `{branch}` was put right: {how}"))
             }
-        }
-        // Staging places of creations that have ended: their names say whose they were.
+            Status::Merging if self.stop_merging(codebase, environment).await? => {
+                Some(format!("`{branch}` was left merging by a crash and is active again"))
+            }
+            _ if whole && self.settle(codebase, environment)? => {
+                Some(format!("`{branch}` was left locked by a crash and is unlocked"))
+            }
+            _ if whole && self.mirror_again(codebase, environment)? => {
+                Some(format!("the mirror of `{branch}` was missing and is written"))
+            }
+            _ => None,
+        })
+    }
+
+    /// Staging places of creations that have ended: their names say whose they were.
+    fn sweep_staging(
+        &self,
+        codebase: &Codebase,
+        all: &[Environment],
+        fixes: &mut Vec<Fix>,
+    ) -> Result<(), IsolationError> {
         let ended: Vec<Nonce> = all.iter().filter(|e| e.status == Status::Destroyed).map(|e| e.nonce).collect();
         let staged = fs::read_dir(codebase.git_common_dir.join("grove")).into_iter().flatten().flatten();
         for entry in staged {
@@ -73,6 +112,6 @@ impl Isolation {
                 fixes.push(Fix(format!("{name} of a creation that ended was taken away")));
             }
         }
-        Ok(fixes)
+        Ok(())
     }
 }

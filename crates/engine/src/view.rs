@@ -70,6 +70,7 @@ pub(crate) fn on_disk(environment: &Environment, common_dir: &Path) -> OnDisk {
             return if path.parent().is_some_and(Path::exists) { OnDisk::Gone } else { OnDisk::NotMounted };
         }
         Err(error) => return OnDisk::Unknown(error.to_string()),
+        Ok(meta) if !meta.is_dir() => return OnDisk::Unknown("a link or a file stands there".to_owned()),
         Ok(_) => {}
     }
     // Another clone, or something else altogether, may stand there now.
@@ -91,7 +92,9 @@ async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result
     let path = &environment.path;
     // Pinned: an agent may have rewritten what is inside.
     let place = Place::Worktree { work_tree: path, git_dir: &admin_dir, common_dir };
-    let status = git.command(place, "status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]);
+    // Without a look into submodules: git would run there what their own configuration names.
+    let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
+    let status = git.command(place, "status").args(flags);
     let output = status.long().run().await.map_err(|error| error.to_string())?;
     let status = parse::status(&output.stdout).map_err(|error| error.to_string())?;
     Ok(Facts::Present(Box::new(Present { admin_dir, status })))

@@ -37,12 +37,13 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Variables of the caller that only say how to trust a server and cannot make git run anything.
 const KEPT: [&str; 2] = ["GIT_SSL_CAINFO", "GIT_SSL_CAPATH"];
 
-const PINNED_ENV: [(&str, &str); 10] = [
+const PINNED_ENV: [(&str, &str); 11] = [
     ("LC_ALL", "C"),
     ("LANGUAGE", ""),
     ("TERM", "dumb"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_PAGER", "cat"),
     ("GIT_COMMITTER_NAME", "Grovekeeper"),
     ("GIT_COMMITTER_EMAIL", "grove@localhost"),

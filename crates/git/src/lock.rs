@@ -97,7 +97,7 @@ impl EnvironmentLock {
         Ok(rustix::io::fcntl_setfd(&self.file, rustix::io::FdFlags::empty())?)
     }
 
-    /// The other processes that have it open.
+    /// The other processes that share it.
     fn processes(&self) -> io::Result<Vec<u32>> {
         let ours = self.file.metadata()?;
         let same = |path: std::path::PathBuf| {
@@ -106,8 +106,13 @@ impl EnvironmentLock {
         let mut found = Vec::new();
         for process in std::fs::read_dir("/proc")?.flatten() {
             let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-            let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
-            if id != std::process::id() && open.into_iter().any(|fd| same(fd.path())) {
+            let mut open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+            // Whoever only has it open does not hold it.
+            let shares = |fd: &std::ffi::OsStr| {
+                let info = std::fs::read_to_string(process.path().join("fdinfo").join(fd)).unwrap_or_default();
+                info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK") && line.contains("READ"))
+            };
+            if id != std::process::id() && open.any(|fd| same(fd.path()) && shares(&fd.file_name())) {
                 found.push(id);
             }
         }

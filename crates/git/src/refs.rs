@@ -78,7 +78,7 @@ impl Repository {
 
     /// Deletes a ref that is at exactly `at`, or fails.
     pub async fn delete_ref(&self, name: &str, at: &CommitSha) -> Result<(), GitError> {
-        self.command("update-ref").args(["-d", name, at.as_str()]).run().await?;
+        self.command("update-ref").args(["--no-deref", "-d", name, at.as_str()]).run().await?;
         Ok(())
     }
 }

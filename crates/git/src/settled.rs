@@ -1,18 +1,22 @@
 //! Asking git cheaply whether anything changed since a checkout.
 //!
 //! Git compares whole seconds. An index that was written in the same second as the files is
-//! "racy": git reads every such file again, each time it is asked. Our clock is finer: if no file
-//! was touched at or after the moment when the index was written, then none was changed behind its
-//! back, and git may be asked with a copy of the index that looks a little younger. The real index
-//! is never touched.
+//! "racy": git reads every such file again, each time it is asked. The checkout of a creation of
+//! ours is seen by nobody until it is whole, so its index is right when it is written, and a stamp
+//! of it is left beside it. As long as the index is that one and our finer clock shows that no file
+//! was touched since, git may be asked with a copy that looks a little younger. The real index is
+//! never touched. Of any other index nothing is known: somebody may have written a file while git
+//! was writing it.
 
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use grove_model::Nonce;
 
+use crate::durable::{SMALL, read_plain};
 use crate::lock::grove_dir;
 
 /// A moment as the file system keeps it: seconds and nanoseconds.
@@ -21,6 +25,27 @@ pub(crate) type Instant = (i64, i64);
 /// When something was last done to a file: its bytes, its mode, its name.
 pub(crate) fn last_touched(meta: &fs::Metadata) -> Instant {
     (meta.mtime(), meta.mtime_nsec()).max((meta.ctime(), meta.ctime_nsec()))
+}
+
+/// Beside an index that a creation of ours wrote.
+const STAMP: &str = "grove-index";
+
+/// What changes with every write of an index: its size, time, number and the checksum at its end.
+pub(crate) fn stamp_of(index: &Path) -> std::io::Result<Vec<u8>> {
+    if !index.symlink_metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a plain file"));
+    }
+    let mut file = File::open(index)?;
+    let meta = file.metadata()?;
+    let mut stamp = format!("{} {} {} {} ", meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino()).into_bytes();
+    file.seek(SeekFrom::Start(meta.len().saturating_sub(32)))?;
+    file.read_to_end(&mut stamp)?;
+    Ok(stamp)
+}
+
+/// Says that the index of this entry is right for files that nobody has seen yet.
+pub(crate) fn vouch_for(entry: &Path) -> std::io::Result<()> {
+    fs::write(entry.join(STAMP), stamp_of(&entry.join("index"))?)
 }
 
 /// A file of ours that goes with this value.
@@ -41,6 +66,9 @@ pub(crate) fn temporary_index(common_dir: &Path) -> std::io::Result<Temporary> {
 /// written in the same second as the index, and the last of them (`newest`) before it.
 pub(crate) fn settled_index(common_dir: &Path, entry: &Path, newest: Option<Instant>) -> Option<Temporary> {
     let index = entry.join("index");
+    if read_plain(&entry.join(STAMP), SMALL).ok()? != stamp_of(&index).ok()? {
+        return None;
+    }
     let written = fs::metadata(&index).ok().map(|meta| (meta.mtime(), meta.mtime_nsec()))?;
     let newest = newest?;
     if newest.0 < written.0 || newest >= written {
@@ -65,6 +93,8 @@ mod tests {
         let at = |seconds: u64, nanos: u32| SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
         File::options().write(true).open(&index).unwrap().set_modified(at(1000, 500)).unwrap();
         let settled = |newest| settled_index(dir.path(), dir.path(), newest);
+        assert!(settled(Some((1000, 499))).is_none(), "nobody vouches for it");
+        vouch_for(dir.path()).unwrap();
         assert!(settled(None).is_none(), "not known");
         assert!(settled(Some((1000, 500))).is_none(), "at the same moment");
         assert!(settled(Some((1000, 501))).is_none(), "after it");
@@ -76,5 +106,8 @@ mod tests {
         let path = copy.0.clone();
         drop(copy);
         assert!(!path.exists());
+        fs::write(&index, "other").unwrap();
+        File::options().write(true).open(&index).unwrap().set_modified(at(1000, 500)).unwrap();
+        assert!(settled(Some((1000, 499))).is_none(), "it was written again");
     }
 }

@@ -88,9 +88,9 @@ impl Status {
         matches!(
             (self, next),
             (Creating, Initializing | Active | Destroyed)
-                | (Initializing, Active | Failed | Removing)
+                | (Initializing, Active | Failed | Removing | Destroyed)
                 | (Active, Initializing | Merging | Removing | Hibernated | Destroyed)
-                | (Merging, Active | Removing | Failed)
+                | (Merging, Active | Removing | Failed | Destroyed)
                 // Back to where it was, when a removal gives way or is undone.
                 | (Removing, Destroyed | Active | Failed | Initializing | Merging | Hibernated)
                 | (Failed, Initializing | Active | Merging | Removing | Destroyed)

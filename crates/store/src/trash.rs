@@ -122,7 +122,8 @@ impl Store {
                 Some((intent.owner, intent.lease_until)),
             );
             if left.await? == 0 {
-                return Ok(Begun::Moved);
+                drop(transaction);
+                return self.begun_already(intent).await;
             }
             if let Some(but_for) = intent.but_for {
                 let others: Vec<String> = bound(&mut transaction, intent.environment)
@@ -178,7 +179,9 @@ impl Store {
                 return Ok(());
             };
             let row = read(&row)?;
-            leave(&mut transaction, id, Status::Removing, row.from, None).await?;
+            if row.phase == Phase::Kept || leave(&mut transaction, id, Status::Removing, row.from, None).await? == 0 {
+                return Err(StoreError::Moved { expected: "being removed" });
+            }
             let bound: Vec<String> = serde_json::from_str(&row.conversations).unwrap_or_default();
             for conversation in bound {
                 let rebind =
@@ -239,7 +242,10 @@ impl Store {
     pub async fn stay_in_trash(&self, id: EnvironmentId, to: Status) -> Result<(), StoreError> {
         self.retry(|| async {
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
-            leave(&mut transaction, id, Status::Removing, to, None).await?;
+            if leave(&mut transaction, id, Status::Removing, to, None).await? == 0 {
+                drop(transaction);
+                return self.done_already(id, to).await;
+            }
             sqlx::query(STAY).bind(id.to_string()).execute(&mut *transaction).await?;
             Ok(transaction.commit().await?)
         })
@@ -286,6 +292,16 @@ impl Store {
             Ok(())
         })
         .await
+    }
+
+    /// A call that is repeated after a lost answer finds its own intent.
+    async fn begun_already(&self, intent: &Intent<'_>) -> Result<Begun, StoreError> {
+        let now = self.try_environment(intent.environment).await?;
+        let ours = now.is_some_and(|now| now.status == Status::Removing && now.owner.as_ref() == Some(intent.owner));
+        let row = sqlx::query(ONE).bind(intent.environment.to_string()).fetch_optional(&self.pool).await?;
+        let row = row.as_ref().map(read).transpose()?;
+        let same = row.is_some_and(|row| row.phase == Phase::Moving && row.manifest == intent.manifest);
+        Ok(if ours && same { Begun::Yes } else { Begun::Moved })
     }
 
     /// A repeated call finds its own work done.

@@ -49,7 +49,7 @@ impl Reading {
 
 impl Isolation {
     /// Compares the clock with what the last clean-up saw, and notes what it shows now.
-    pub(super) async fn clock_is_steady(&self, now: Moment) -> Result<bool, StoreError> {
+    pub async fn clock_is_steady(&self, now: Moment) -> Result<bool, StoreError> {
         let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
         let up = uptime.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
         let boot = this_process().boot.replace(' ', "_");

@@ -244,7 +244,7 @@ impl Isolation {
     ) -> Result<Tried, IsolationError> {
         let ours = holder.codebase_id == codebase.id;
         let same_work = ours && holder.work == *wish.work.key();
-        if holder.status == Status::Creating {
+        if matches!(holder.status, Status::Creating | Status::Removing) {
             // Waiting, or cleaning up after its owner, may help: it is the same work, its owner is
             // gone, or it only has the folder that we wanted.
             let gone = holder.owner.as_ref().is_none_or(|owner| is_gone(owner, holder.lease_until, Moment::now()));

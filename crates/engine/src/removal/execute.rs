@@ -30,6 +30,9 @@ impl Isolation {
         self.quarantine_broken(codebase).await?;
         let lock = self.lock_of(codebase, environment)?;
         let mut holder = self.wait_for_mover(&lock).await?;
+        if holder == Holder::Mover {
+            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
+        }
         // It may have been moved while we waited.
         let environment = self.as_it_is(codebase, environment).await?;
         if environment.status == Status::Hibernated {
@@ -86,10 +89,10 @@ impl Isolation {
     async fn as_it_is(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
         let now = self.reread(environment).await?;
         match now.status {
-            Status::Creating => self.recover(codebase, &now).await?,
-            Status::Removing => self.recover_held(codebase, &now).await?,
-            _ => return Ok(now),
-        };
+            Status::Creating => drop(self.recover(codebase, &now).await?),
+            Status::Removing => drop(self.recover_held(codebase, &now).await?),
+            _ => {}
+        }
         let now = self.reread(environment).await?;
         match now.status {
             Status::Destroyed => Err(IsolationError::NoSuch(now.branch.to_string())),

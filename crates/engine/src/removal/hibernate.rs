@@ -1,6 +1,5 @@
 //! Putting an environment to sleep, and waking it: removal and undo without an end.
 
-use grove_git::lock::Holder;
 use grove_git::removal::{Manifest, RemovalError};
 use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 
@@ -70,14 +69,7 @@ impl Isolation {
     pub async fn wake(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
         let now = self.reread(environment).await?;
         match now.status {
-            Status::Hibernated | Status::Removing => {
-                let lock = self.lock_of(codebase, environment)?;
-                if self.wait_for_mover(&lock).await? == Holder::Mover {
-                    return Err(IsolationError::InTheMaking { work: now.work.to_string() });
-                }
-                drop(lock);
-                self.undo(codebase, &now).await
-            }
+            Status::Hibernated | Status::Removing => self.undo(codebase, &now).await,
             status => Err(IsolationError::NotHibernated { branch: now.branch, status }),
         }
     }

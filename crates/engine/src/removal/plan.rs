@@ -60,7 +60,11 @@ impl Isolation {
             return Ok(Plan::Release);
         }
         let repo = self.repository(codebase);
-        let needed: Vec<&str> = codebase.default_branch.as_deref().into_iter().collect();
+        // What new work starts from, here or in any other environment.
+        let all = self.store.environments(codebase.id, false).await?;
+        let bases = all.iter().filter(|other| other.id != environment.id).filter_map(|other| other.base_ref.as_deref());
+        let configured = [codebase.default_branch.as_deref(), self.settings.base_branch()].into_iter().flatten();
+        let needed: Vec<&str> = configured.chain(bases).collect();
         let subject = Subject {
             path: &environment.path,
             entry: &entry,

@@ -1,13 +1,15 @@
 //! A removal or an undo that was cut short.
 
 use grove_git::lock::Holder;
+use grove_git::processes::end_calls_of;
 use grove_git::removal::{RemovalError, Trashed};
-use grove_model::{Codebase, Environment, Status};
+use grove_model::{Codebase, Environment, Moment, Status};
 use grove_store::{Phase, TrashRow};
 
 use super::execute::Rest;
 use super::plan::lock_failed;
 use crate::isolation::{Isolation, IsolationError};
+use crate::owner::is_gone;
 
 impl Isolation {
     /// Finishes or takes back a removal or an undo whose owner is gone; `false`: it is at work, or
@@ -20,20 +22,22 @@ impl Isolation {
         let lock = self.lock_of(codebase, environment)?;
         match lock.try_alone().map_err(lock_failed)? {
             Holder::Us => self.recover_held(codebase, environment).await,
-            // Commands may still run in a directory that was on its way.
-            Holder::Commands(_) => self.recover_held(codebase, environment).await,
-            Holder::Mover => Ok(false),
+            Holder::Commands(_) | Holder::Mover => Ok(false),
         }
     }
 
-    /// The same for a caller that has the environment's lock.
+    /// The same for a caller that has the environment's lock, which proves that nobody is at work.
     pub(super) async fn recover_held(
         &self,
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<bool, IsolationError> {
-        if environment.status != Status::Removing || !self.take_over_from_the_dead(environment).await? {
+        if environment.status != Status::Removing || environment.node != self.node {
             return Ok(false);
+        }
+        if let Some(owner) = environment.owner.as_ref().filter(|owner| is_gone(owner, None, Moment::now())) {
+            // A git that it started may still be writing.
+            end_calls_of(owner.process, owner.started).await;
         }
         let Some(row) = self.store.trash_row(environment.id).await? else {
             return Err(IsolationError::Removal(RemovalError::BadManifest("its row is missing".to_owned())));
@@ -42,6 +46,9 @@ impl Isolation {
         let repo = self.repository(codebase);
         match row.phase {
             Phase::Kept => return Ok(false),
+            Phase::Moving if trashed.files_are_away() => {
+                return Err(IsolationError::NotMounted(environment.path.clone()));
+            }
             Phase::Moving if trashed.files_are_buried() => {
                 trashed.bury_entry(&repo).map_err(IsolationError::Removal)?;
                 let rest = if row.sleeps { Rest::Asleep } else { Rest::Trash };

@@ -48,7 +48,13 @@ impl Isolation {
             if row.phase != Phase::Kept || row.sleeps {
                 continue;
             }
-            let trashed = self.trashed(codebase, &row)?;
+            let trashed = match self.trashed(codebase, &row) {
+                Ok(trashed) => trashed,
+                Err(error) => {
+                    tracing::warn!(environment = %row.environment, "left out of the trash's list: {error}");
+                    continue;
+                }
+            };
             items.push(TrashItem {
                 environment: environment.clone(),
                 removed_at: row.removed_at,
@@ -64,9 +70,7 @@ impl Isolation {
     /// Deletes one for good.
     pub async fn drop_from_trash(&self, codebase: &Codebase, item: &TrashItem) -> Result<(), IsolationError> {
         let lock = self.lock_of(codebase, &item.environment)?;
-        if self.wait_for_mover(&lock).await? == Holder::Mover {
-            return Err(IsolationError::InTheMaking { work: item.environment.work.to_string() });
-        }
+        self.must_have_alone(&lock, &item.environment).await?;
         let row = self.store.trash_row(item.environment.id).await?.filter(|row| row.phase == Phase::Kept);
         let row = row.ok_or_else(|| IsolationError::NotInTrash(item.environment.branch.to_string()))?;
         self.drop_row(codebase, &row).await
@@ -129,7 +133,13 @@ impl Isolation {
             return Ok(());
         }
         let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
-        let shed = trashed.shed(&repo, settings.regenerable()).await.map_err(IsolationError::Removal)?;
+        let shed = match trashed.shed(&repo, settings.regenerable()).await {
+            Ok(shed) => shed,
+            Err(error) => {
+                tracing::warn!(environment = %row.environment, "nothing was made smaller: {error}");
+                None
+            }
+        };
         if row.keep_until.is_some_and(|until| until < now) {
             let written = trashed.last_written().map_err(|source| IsolationError::Io {
                 what: format!("{} cannot be looked at", trashed.manifest.files.display()),

@@ -1,6 +1,6 @@
 //! Bringing back what was removed.
 
-use grove_git::lock::Holder;
+use grove_git::lock::{EnvironmentLock, Holder};
 use grove_git::removal::{RemovalError, Trashed};
 use grove_model::{Codebase, Environment, Moment, Status};
 use grove_store::{Begun, Phase};
@@ -14,9 +14,7 @@ impl Isolation {
     /// Brings an environment back from the trash: path, branch, commits, every byte.
     pub async fn undo(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
         let lock = self.lock_of(codebase, environment)?;
-        if self.wait_for_mover(&lock).await? == Holder::Mover {
-            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
-        }
+        self.must_have_alone(&lock, environment).await?;
         let mut environment = self.reread(environment).await?;
         if environment.status == Status::Removing {
             self.recover_held(codebase, &environment).await?;
@@ -67,6 +65,23 @@ impl Isolation {
         self.reread(&environment).await
     }
 
+    /// Waits for whoever moves an environment of this machine; commands that run in it keep it.
+    pub(super) async fn must_have_alone(
+        &self,
+        lock: &EnvironmentLock,
+        environment: &Environment,
+    ) -> Result<(), IsolationError> {
+        if environment.node != self.node {
+            let why = format!("it is on another machine ({})", environment.node);
+            return Err(IsolationError::Broken { path: environment.path.clone(), why });
+        }
+        match self.wait_for_mover(lock).await? {
+            Holder::Us => Ok(()),
+            Holder::Mover => Err(IsolationError::InTheMaking { work: environment.work.to_string() }),
+            Holder::Commands(_) => Err(IsolationError::StillRunning { branch: environment.branch.clone() }),
+        }
+    }
+
     async fn stay(&self, trashed: &Trashed, rests: Status, error: RemovalError) -> IsolationError {
         let id = trashed.manifest.environment;
         if let Err(left) = trashed.stay() {
@@ -87,7 +102,10 @@ impl Isolation {
         let repo = self.repository(codebase);
         let moved = IsolationError::Removal;
         trashed.return_entry(&repo).map_err(moved)?;
-        trashed.return_branches(&repo).await.map_err(moved)?;
+        // They come before the files; whoever commits there afterwards moves them.
+        if trashed.files_are_buried() {
+            trashed.return_branches(&repo).await.map_err(moved)?;
+        }
         fault_point("branches-returned");
         trashed.return_files(&repo).await.map_err(moved)?;
         fault_point("files-returned");

@@ -63,12 +63,12 @@ async fn try_fate(repo: &Repository, subject: Subject<'_>, status: &Status) -> R
             None => return Ok(BranchFate::Absent),
         },
     };
-    let elsewhere = checked_out_elsewhere(repo, subject).await?;
-    if elsewhere || subject.needed.contains(&branch.as_str()) {
+    let elsewhere = checked_out_elsewhere(repo, branch, Some((subject.path, subject.entry))).await?;
+    if elsewhere || is_alias(repo, &name).await? || subject.needed.contains(&branch.as_str()) {
         return Ok(BranchFate::InUse { tip });
     }
     // Of this commit, not of wherever the branch is by then: it is deleted only while it is here.
-    match own_commits(repo, tip.as_str(), &[&name]).await.map_err(|error| error.to_string())? {
+    match own_commits(repo, &tip, Some(branch)).await.map_err(|error| error.to_string())? {
         0 => Ok(BranchFate::Goes { tip }),
         commits => Ok(BranchFate::OwnCommits { tip, commits }),
     }
@@ -76,17 +76,23 @@ async fn try_fate(repo: &Repository, subject: Subject<'_>, status: &Status) -> R
 
 /// Whether the main checkout, a bare repository's HEAD or another worktree is on the branch, or
 /// comes back to it when a rebase there ends.
-async fn checked_out_elsewhere(repo: &Repository, subject: Subject<'_>) -> Result<bool, String> {
-    let name = subject.branch.full_ref();
+/// `but_for`: a worktree that does not count, and its entry.
+async fn checked_out_elsewhere(
+    repo: &Repository,
+    branch: &BranchName,
+    but_for: Option<(&Path, &Path)>,
+) -> Result<bool, String> {
+    let name = branch.full_ref();
     if repo.common_dir.join("reftable").exists() {
         let worktrees = repo.worktrees().await.map_err(|error| error.to_string())?;
-        let on = |entry: &WorktreeEntry| entry.branch() == Some(subject.branch.as_str());
-        if worktrees.iter().any(|entry| entry.path != subject.path && on(entry)) {
+        let on = |entry: &WorktreeEntry| entry.branch() == Some(branch.as_str());
+        let other = |entry: &WorktreeEntry| but_for.is_none_or(|(path, _)| entry.path != path);
+        if worktrees.iter().any(|entry| other(entry) && on(entry)) {
             return Ok(true);
         }
     }
     let mut places = links::entries(&repo.common_dir).map_err(|error| error.to_string())?;
-    places.retain(|entry| entry != subject.entry);
+    places.retain(|entry| but_for.is_none_or(|(_, own)| entry != own));
     places.push(repo.common_dir.clone());
     for place in places {
         // Checked out, waiting for the end of a rebase or of a bisect.
@@ -95,7 +101,7 @@ async fn checked_out_elsewhere(repo: &Repository, subject: Subject<'_>) -> Resul
             ("rebase-merge/head-name", name.clone()),
             ("rebase-merge/update-refs", name.clone()),
             ("rebase-apply/head-name", name.clone()),
-            ("BISECT_START", subject.branch.to_string()),
+            ("BISECT_START", branch.to_string()),
         ] {
             match read_plain(&place.join(file), SMALL) {
                 Ok(text) if String::from_utf8_lossy(&text).lines().any(|line| line.trim_end() == wanted) => {
@@ -111,15 +117,31 @@ async fn checked_out_elsewhere(repo: &Repository, subject: Subject<'_>) -> Resul
     Ok(false)
 }
 
-/// How many commits of `revision` no ref but `without` holds. Pins of the trash do not count, nor
-/// does what any worktree has checked out.
-pub(super) async fn own_commits(repo: &Repository, revision: &str, without: &[&str]) -> Result<u64, GitError> {
-    // A full ref or an id: no option can hide in it.
-    let count = repo.command("rev-list").args(["--count", revision, "--not", "--single-worktree"]);
-    let count = count.arg("--exclude=refs/grove/*");
-    let count = count.args(without.iter().map(|name| format!("--exclude={name}"))).arg("--all");
-    let text = count.long().text().await?;
+/// How many commits of `revision` no branch but `without`, no remote's branch and no tag holds. What
+/// somebody only looks at (HEAD), has stashed, or what the trash pins, does not stay by itself.
+pub(super) async fn own_commits(
+    repo: &Repository,
+    revision: &CommitSha,
+    without: Option<&BranchName>,
+) -> Result<u64, GitError> {
+    let count = repo.command("rev-list").args(["--count", revision.as_str(), "--not"]);
+    let count = count.args(without.map(|branch| format!("--exclude={branch}")));
+    let text = count.args(["--branches", "--tags", "--remotes"]).long().text().await?;
     text.parse().map_err(|_| GitError::unreadable("rev-list", text))
+}
+
+/// Whether a branch is only another name for a branch.
+async fn is_alias(repo: &Repository, name: &str) -> Result<bool, String> {
+    if !repo.common_dir.join("reftable").exists() {
+        return match read_plain(&repo.common_dir.join(name), SMALL) {
+            Ok(text) => Ok(text.starts_with(b"ref:")),
+            // Packed, or not there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.to_string()),
+        };
+    }
+    let asked = repo.command("symbolic-ref").args(["--quiet", name]).run_for(&[0, 1, 128]).await;
+    Ok(asked.map_err(|error| error.to_string())?.code == 0)
 }
 
 /// Where a branch's reflog and config are kept while it is gone.
@@ -133,9 +155,10 @@ fn log_of(repo: &Repository, name: &str) -> PathBuf {
 /// Copies what goes with the branch into the trash, before it does.
 pub(super) async fn keep_traces(repo: &Repository, branch: &BranchName, aside: &Path) -> Result<(), RemovalError> {
     let io = |error| RemovalError::io("the branch's reflog cannot be kept")(error);
-    match fs::copy(log_of(repo, &branch.full_ref()), aside.join(LOG)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
-        _ => {}
+    match fs::read(log_of(repo, &branch.full_ref())) {
+        Ok(log) => write_synced(&aside.join(LOG), log).map_err(io)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io(error)),
     }
     let config = fs::read_to_string(repo.common_dir.join("config")).unwrap_or_default();
     if !config.contains(&section_header(branch)) {
@@ -143,10 +166,15 @@ pub(super) async fn keep_traces(repo: &Repository, branch: &BranchName, aside: &
     }
     let listed = repo.command("config").args(["--local", "--list", "-z"]).run().await?;
     let prefix = format!("branch.{branch}.");
-    let ours = listed.stdout.split(|byte| *byte == 0).filter(|entry| entry.starts_with(prefix.as_bytes()));
+    // `branch.v.x.merge` is of the branch `v.x`.
+    let of_it = |entry: &&[u8]| {
+        let key = entry.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        key.strip_prefix(prefix.as_bytes()).is_some_and(|rest| !rest.contains(&b'.'))
+    };
+    let ours = listed.stdout.split(|byte| *byte == 0).filter(of_it);
     let mut kept = ours.collect::<Vec<_>>().join(&0);
     kept.push(0);
-    fs::write(aside.join(CONFIG), kept).map_err(io)
+    write_synced(&aside.join(CONFIG), kept).map_err(io)
 }
 
 fn section_header(branch: &BranchName) -> String {
@@ -167,7 +195,12 @@ pub async fn delete(
     // is counted against what is left.
     let lock = repository_lock(&repo.common_dir, "branches.lock").await;
     let _lock = lock.map_err(|error| GitError::unreadable("lock", error.to_string()))?;
-    if recount && own_commits(repo, tip.as_str(), &[&name]).await? > 0 {
+    if recount && own_commits(repo, tip, Some(branch)).await? > 0 {
+        return Ok(false);
+    }
+    // Whoever checked it out since then keeps it.
+    let in_use = checked_out_elsewhere(repo, branch, None).await;
+    if in_use.map_err(|error| GitError::unreadable("worktrees", error))? {
         return Ok(false);
     }
     if let Err(error) = repo.delete_ref(&name, tip).await {
@@ -203,7 +236,7 @@ pub async fn restore(
         None => {
             // Without a reflog of its own: it gets back the one that it had.
             let create = repo.command("update-ref").config("core.logAllRefUpdates=false");
-            create.args([&name, tip.as_str(), &tip.zero()]).run().await?;
+            create.args(["--no-deref", &name, tip.as_str(), &tip.zero()]).run().await?;
         }
     }
     let kept = |name: &str| traces.and_then(|traces| fs::read(traces.join(name)).ok());

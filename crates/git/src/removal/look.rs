@@ -1,8 +1,6 @@
 //! Everything that speaks against taking a worktree away, asked at once.
 
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use grove_model::{Answer, BranchName, CommitSha, Question, short_hash};
@@ -13,7 +11,7 @@ use super::nested::{self, Nested, Walk};
 use super::pins;
 use crate::durable::{SMALL, read_plain};
 use crate::parse::{self, Status};
-use crate::settled::{Temporary, settled_index, temporary_index};
+use crate::settled::{Temporary, settled_index, stamp_of, temporary_index};
 use crate::{GitError, Place, Repository, links};
 
 pub(super) const STATUS: [&str; 5] =
@@ -128,7 +126,7 @@ pub struct Stamp(Vec<u8>);
 /// HEAD and index as they are now: the cheap part of a fingerprint.
 pub fn stamp(entry: &Path) -> Stamp {
     let mut seen = read_plain(&entry.join("HEAD"), SMALL).unwrap_or_default();
-    seen.extend(index_stamp(&entry.join("index")).unwrap_or_default());
+    seen.extend(stamp_of(&entry.join("index")).unwrap_or_default());
     Stamp(seen)
 }
 
@@ -173,19 +171,6 @@ async fn ask_status(
     }
 }
 
-/// What changes with every write of an index: its size, time, number and the checksum at its end.
-fn index_stamp(index: &Path) -> std::io::Result<Vec<u8>> {
-    if !index.symlink_metadata()?.is_file() {
-        return Err(std::io::Error::other("it is not a plain file"));
-    }
-    let mut file = fs::File::open(index)?;
-    let meta = file.metadata()?;
-    let mut stamp = format!("{} {} {} {} ", meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino()).into_bytes();
-    file.seek(SeekFrom::Start(meta.len().saturating_sub(32)))?;
-    file.read_to_end(&mut stamp)?;
-    Ok(stamp)
-}
-
 async fn judge(
     repo: &Repository,
     subject: Subject<'_>,
@@ -204,7 +189,7 @@ async fn judge(
         [(counts.staged, "staged change"), (counts.unstaged, "unstaged change"), (counts.conflicts, "conflict")];
     let changes: Vec<String> = parts.into_iter().filter_map(|(count, what)| several(count, what)).collect();
     let detached = match (&status.branch, &status.head) {
-        (None, Some(head)) => match branch::own_commits(repo, head.as_str(), &[]).await {
+        (None, Some(head)) => match branch::own_commits(repo, head, None).await {
             Ok(count) => Answer::of(several(count as usize, "commit")),
             Err(error) => Answer::unknown(error),
         },
@@ -290,6 +275,8 @@ pub(crate) fn in_progress(entry: &Path) -> Option<&'static str> {
         ("REVERT_HEAD", "revert"),
         ("sequencer", "cherry-pick or revert"),
         ("BISECT_LOG", "bisect"),
+        ("index.lock", "git command"),
+        ("HEAD.lock", "git command"),
     ];
     files.iter().find(|(name, _)| entry.join(name).symlink_metadata().is_ok()).map(|(_, what)| *what)
 }
@@ -320,7 +307,8 @@ async fn look_inside(repo: &Repository, subject: Subject<'_>, walk: &Walk, look:
                     Ok(Some(path)) if path != subject.path && path.starts_with(subject.path) => {
                         note(&mut worktrees, Answer::Yes(path.display().to_string()));
                     }
-                    _ => {}
+                    Ok(_) => {}
+                    Err(error) => note(&mut worktrees, Answer::Unknown(format!("{}: {error}", entry.display()))),
                 }
             }
         }

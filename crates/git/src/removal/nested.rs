@@ -94,8 +94,13 @@ pub(super) fn kind_of(path: &Path) -> io::Result<Nested> {
     let dot_git = path.join(".git");
     let git_dir = match dot_git.symlink_metadata() {
         Ok(meta) if meta.is_file() => match links::git_dir_of(path)? {
-            Some(git_dir) if git_dir.is_dir() => git_dir,
-            _ => return Ok(Nested::Nothing),
+            Some(git_dir) => match git_dir.metadata() {
+                Ok(meta) if meta.is_dir() => git_dir,
+                Ok(_) => return Ok(Nested::Nothing),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Nested::Nothing),
+                Err(error) => return Err(error),
+            },
+            None => return Ok(Nested::Nothing),
         },
         Ok(_) => dot_git.canonicalize()?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -122,7 +127,8 @@ pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
     }
     let place = Place::Worktree { work_tree: path, git_dir, common_dir: git_dir };
     if path != git_dir {
-        let status = git.command(place, "status").args(super::look::STATUS).long().run().await;
+        let status = git.command(place, "status").args(super::look::STATUS);
+        let status = status.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1").long().run().await;
         match status.and_then(|output| parse::status(&output.stdout)) {
             Ok(status) if status.is_clean() => {}
             Ok(_) => return Answer::Yes("changes".to_owned()),
@@ -131,6 +137,7 @@ pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
     }
     // Tags were fetched together with what they name, as a rule; branches and stashes were made.
     let own = git.command(place, "rev-list").args(["--count", "--exclude=refs/tags/*", "--all", "--not", "--remotes"]);
+    let own = own.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1");
     match own.long().text().await {
         Ok(count) if count == "0" => Answer::No,
         Ok(count) => Answer::Yes(format!("{count} commits that no remote has")),
@@ -138,19 +145,58 @@ pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
     }
 }
 
-/// Whether git may be asked in a repository that an agent can write: its config must not name
-/// programs that git would run for a look at its files.
+/// Whether git may be asked in a repository that an agent can write: its config must say nothing but
+/// what is known to be harmless, since some of the rest names programs.
 pub(super) fn is_harmless(git_dir: &Path) -> Result<(), String> {
     let config = read_plain(&git_dir.join("config"), SMALL).map_err(|error| error.to_string())?;
-    if names_programs(&String::from_utf8_lossy(&config)) {
-        return Err("its configuration names filters or includes, so it was not asked".to_owned());
+    if git_dir.join("config.worktree").symlink_metadata().is_ok() {
+        return Err("it has a configuration for worktrees, so it was not asked".to_owned());
     }
-    Ok(())
+    match strange_line(&String::from_utf8_lossy(&config)) {
+        None => Ok(()),
+        Some(line) => Err(format!("its configuration says `{line}`, so it was not asked")),
+    }
 }
 
-fn names_programs(config: &str) -> bool {
-    let config = config.to_ascii_lowercase();
-    ["[filter", "[include", "worktreeconfig"].iter().any(|word| config.contains(word))
+/// The first line of a config that is not known to be harmless.
+fn strange_line(config: &str) -> Option<&str> {
+    let known = |section: &str, key: &str| match section {
+        "core" => matches!(
+            key,
+            "repositoryformatversion"
+                | "filemode"
+                | "bare"
+                | "logallrefupdates"
+                | "ignorecase"
+                | "precomposeunicode"
+                | "symlinks"
+                | "worktree"
+                | "autocrlf"
+                | "eol"
+                | "safecrlf"
+        ),
+        "remote" => matches!(key, "url" | "pushurl" | "fetch" | "tagopt"),
+        "branch" => matches!(key, "remote" | "merge" | "rebase"),
+        "submodule" => matches!(key, "url" | "active"),
+        "extensions" => matches!(key, "objectformat" | "refstorage"),
+        "user" | "init" | "advice" | "pull" | "push" | "gc" | "color" => true,
+        _ => false,
+    };
+    let mut section = String::new();
+    for line in config.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
+        if let Some(header) = line.strip_prefix('[') {
+            // `[section]`, `[section "name"]`; a key behind it on the same line is not read.
+            let Some(inside) = header.strip_suffix(']') else { return Some(line) };
+            section = inside.split([' ', '.']).next().unwrap_or_default().to_ascii_lowercase();
+            continue;
+        }
+        let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
+        // A line that goes on could hide another.
+        if !known(&section, &key) || line.ends_with('\\') {
+            return Some(line);
+        }
+    }
+    None
 }
 
 /// A worktree of a nested repository that lies outside of it and would lose it.
@@ -196,10 +242,21 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_names_programs_is_not_run() {
-        assert!(names_programs("[core]\n\tbare = false\n[Filter \"x\"]\n\tclean = evil\n"));
-        assert!(names_programs("[extensions]\n\tworktreeConfig = true\n"));
-        assert!(names_programs("[includeIf \"gitdir:/\"]\n\tpath = evil\n"));
-        assert!(!names_programs("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n"));
+    fn only_a_configuration_that_is_known_to_be_harmless_is_used() {
+        let good = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n# words\n[remote \"origin\"]\n\turl = x\n\
+                    \tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n[user]\n\tname = a\n";
+        assert_eq!(strange_line(good), None);
+        for bad in [
+            "[Filter \"x\"]\n\tclean = evil\n",
+            "[includeIf \"gitdir:/\"]\n\tpath = evil\n",
+            "[core]\n\tfsmonitor = evil\n",
+            "[core]\n\tbare = false\\\n\tx\n",
+            "[core] sshCommand = evil\n",
+            "[remote \"o\"]\n\tuploadpack = evil\n",
+            "[lfs \"extension.x\"]\n\tclean = evil\n",
+            "[extensions]\n\tworktreeConfig = true\n",
+        ] {
+            assert!(strange_line(bad).is_some(), "{bad}");
+        }
     }
 }

@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,8 @@ use crate::lock::grove_dir;
 /// Beside the worktrees.
 pub const FOLDER: &str = ".grove-trash";
 const MANIFEST: &str = "manifest.json";
+/// The files' own `.git` while they are here.
+const KEPT_LINK: &str = ".git-in-trash";
 /// Says that it is being deleted for good.
 const DROPPING: &str = "dropping";
 
@@ -102,6 +105,11 @@ impl Trashed {
         self.aside.join("entry")
     }
 
+    /// Whether the files are neither here nor where they were: their disk is away.
+    pub fn files_are_away(&self) -> bool {
+        !self.files_are_buried() && self.manifest.path.symlink_metadata().is_err()
+    }
+
     pub fn files_are_buried(&self) -> bool {
         self.manifest.files.symlink_metadata().is_ok()
     }
@@ -147,21 +155,57 @@ impl Trashed {
         rename(&self.manifest.path, &self.manifest.files)
     }
 
-    /// The second rename: git does not know the worktree any more.
+    /// The second rename: git does not know the worktree any more. Once it is done nothing speaks
+    /// against going on.
     pub fn bury_entry(&self, repo: &Repository) -> Result<(), RemovalError> {
         if !self.entry_is_buried() {
             rename(&self.entry, &self.buried_entry())?;
         }
-        self.unlock(&self.buried_entry())?;
+        let (path, files) = (self.manifest.path.parent(), self.manifest.files.parent());
+        let dirs = [path, files, self.entry.parent().filter(|dir| dir.exists()), Some(&self.aside)];
+        let synced = dirs.into_iter().flatten().try_for_each(sync_dir);
+        if let Err(error) = synced {
+            tracing::warn!("the trash could not be synced: {error}");
+        }
+        if let Err(error) = self.unlock(&self.buried_entry()).and_then(|()| self.cut_off()) {
+            tracing::warn!("{error}");
+        }
         // As git does when the last worktree goes.
         let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
-        let (path, files) = (self.manifest.path.parent(), self.manifest.files.parent());
-        for dir in
-            [path, files, self.entry.parent().filter(|dir| dir.exists()), Some(&self.aside)].into_iter().flatten()
-        {
-            sync_dir(dir).map_err(RemovalError::io(format!("{} cannot be written", dir.display())))?;
-        }
         Ok(())
+    }
+
+    /// Whoever still stands in the files must not reach a successor through them: their `.git` names
+    /// an entry that another worktree may get.
+    fn cut_off(&self) -> Result<(), RemovalError> {
+        let (link, kept) = (self.manifest.files.join(".git"), self.manifest.files.join(KEPT_LINK));
+        let failed = || RemovalError::io(format!("{} cannot be written", link.display()));
+        if kept.symlink_metadata().is_ok() || link.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        self.without_trace(|| {
+            fs::rename(&link, &kept)?;
+            write_synced(&link, "gitdir: /this/worktree/is/in/the/trash\n")
+        })
+        .map_err(failed())
+    }
+
+    /// The way back of [`Self::cut_off`].
+    fn join_again(&self) -> Result<(), RemovalError> {
+        let (link, kept) = (self.manifest.files.join(".git"), self.manifest.files.join(KEPT_LINK));
+        let failed = || RemovalError::io(format!("{} cannot be written", link.display()));
+        if kept.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        self.without_trace(|| fs::rename(&kept, &link)).map_err(failed())
+    }
+
+    /// Does something in the files' folder that its time does not tell.
+    fn without_trace(&self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let dir = fs::File::open(&self.manifest.files)?;
+        let time = dir.metadata()?.modified()?;
+        work()?;
+        dir.set_modified(time)
     }
 
     /// Deletes the branch where the plan said so and nothing has changed. Whether it is gone.
@@ -177,11 +221,14 @@ impl Trashed {
 
     /// Before the first rename: leaves everything as it was.
     pub async fn abandon(&self, repo: &Repository) -> Result<(), RemovalError> {
+        if self.entry_is_buried() {
+            rename(&self.buried_entry(), &self.entry)?;
+        }
         if self.entry.exists() {
             self.unlock(&self.entry)?;
         }
-        pins::unpin(repo, &self.manifest.pins()).await?;
-        self.tidy()
+        self.tidy()?;
+        Ok(pins::unpin(repo, &self.manifest.pins()).await?)
     }
 
     /// Whether an undo would find everything in its place; changes nothing.
@@ -300,9 +347,8 @@ impl Trashed {
         let Manifest { path, files, .. } = &self.manifest;
         if self.files_are_buried() {
             compact::restore(repo, files, &self.aside).await?;
-            if self.entry.file_name().is_some_and(|name| name.to_string_lossy() != self.manifest.entry) {
-                self.relink(repo)?;
-            }
+            self.join_again()?;
+            self.relink(repo)?;
             let parent = path.parent().unwrap_or(path);
             fs::create_dir_all(parent).map_err(cannot_make(parent))?;
             rename(files, path)?;
@@ -311,19 +357,28 @@ impl Trashed {
         self.unlock(&self.entry)
     }
 
-    /// Writes the entry's new name where the old one stands: `.git` of the worktree and of its
-    /// submodules, whose paths may be relative.
+    /// Makes `.git` of the worktree and of its submodules name the entry as it is called now; it has
+    /// another name if its own was taken meanwhile.
     fn relink(&self, repo: &Repository) -> Result<(), RemovalError> {
-        let name = self.entry.file_name().unwrap_or_default().to_string_lossy();
-        let common = repo.common_dir.file_name().unwrap_or_default().to_string_lossy();
-        let (old, new) = (format!("{common}/worktrees/{}", self.manifest.entry), format!("{common}/worktrees/{name}"));
+        let name = self.entry.file_name().unwrap_or_default().as_bytes();
+        let common = repo.common_dir.file_name().unwrap_or_default().as_bytes();
+        let before = [common, b"/worktrees/"].concat();
         for below in std::iter::once(Path::new("")).chain(self.manifest.submodules.iter().map(PathBuf::as_path)) {
             let file = self.manifest.files.join(below).join(".git");
             let failed = || RemovalError::io(format!("{} cannot be written", file.display()));
-            let text = fs::read_to_string(&file).map_err(failed())?;
+            let text = match read_plain(&file, SMALL) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other.map_err(failed())?,
+            };
             // The first: a submodule may have a name like that.
-            let Some((before, after)) = text.split_once(&old) else { continue };
-            write_synced(&file, format!("{before}{new}{after}")).map_err(failed())?;
+            let Some(at) = text.windows(before.len()).position(|window| window == before) else { continue };
+            let start = at + before.len();
+            let end =
+                text[start..].iter().position(|byte| matches!(byte, b'/' | b'\n')).map_or(text.len(), |n| start + n);
+            if &text[start..end] == name {
+                continue;
+            }
+            write_synced(&file, [&text[..start], name, &text[end..]].concat()).map_err(failed())?;
         }
         Ok(())
     }
@@ -397,15 +452,11 @@ impl Trashed {
 
     /// Takes our own lock away; one that somebody had set stays.
     fn unlock(&self, entry: &Path) -> Result<(), RemovalError> {
-        if self.manifest.locked {
+        let lock = entry.join("locked");
+        if !read_plain(&lock, SMALL).is_ok_and(|text| text == self.mark().as_bytes()) {
             return Ok(());
         }
-        match fs::remove_file(entry.join("locked")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(RemovalError::io(format!("{} cannot be unlocked", entry.display()))(error))
-            }
-            _ => Ok(()),
-        }
+        fs::remove_file(lock).map_err(RemovalError::io(format!("{} cannot be unlocked", entry.display())))
     }
 }
 

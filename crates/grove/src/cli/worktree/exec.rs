@@ -22,7 +22,6 @@ pub struct Args {
 pub async fn run(context: &Context, args: Args) -> Done {
     let store = context.store().await?;
     let (codebase, environment) = context.environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
-    store.close().await;
     if !matches!(environment.status, Status::Active | Status::Failed) {
         let message = format!("`{}` is {}, so nothing was run there.", environment.branch, environment.status);
         return Err(Problem::new("not_active", message, "Wait until it is active."));
@@ -39,6 +38,13 @@ pub async fn run(context: &Context, args: Args) -> Done {
             let message = format!("`{}` cannot be locked, so nothing was run: {error}.", environment.branch);
             return Err(Problem::new("not_writable", message, "Give yourself write access to the repository's .git."));
         }
+    }
+    // It may have been moved between our look and the lock.
+    let now = store.environment(environment.id).await?;
+    store.close().await;
+    if now.is_none_or(|now| now.status != environment.status) {
+        let message = format!("`{}` was moved at this moment, so nothing was run.", environment.branch);
+        return Err(Problem::new("busy", message, "Try again."));
     }
     let entry = grove_git::links::entry_of(&environment.path, &codebase.git_common_dir);
     if environment.path.is_dir() && !matches!(entry, Ok(Some(_))) {

@@ -117,7 +117,11 @@ async fn drop_one(context: &Context, named: &Named) -> Done {
 async fn sweep(context: &Context, which: &Which) -> Done {
     let store = context.store().await?;
     let codebase = context.codebases(&store).meant(which.codebase.as_deref(), &context.cwd).await?;
-    let swept = context.isolation(&store).sweep_trash(&codebase, Moment::now()).await?;
+    let (isolation, now) = (context.isolation(&store), Moment::now());
+    if !isolation.clock_is_steady(now).await? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let swept = isolation.sweep_trash(&codebase, now).await?;
     if context.json {
         output::json(&json!({ "shed": swept.shed, "compacted": swept.compacted, "expired": swept.expired }));
     }
