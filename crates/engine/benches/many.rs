@@ -60,7 +60,8 @@ fn run(test: &TestRepo, name: &str, parts: &[(usize, bool)]) -> Duration {
         let facts = format!("{}\n{name}-{index}\n{count}\n{at_once}", test.path().display());
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env_clear().envs(grove_testkit::bare_env(&test.home())).env(CHILD, facts);
-        command.env("GROVE_HOME", test.dir().join("grove")).stdout(Stdio::null()).spawn().unwrap()
+        command.env("GROVE_HOME", test.dir().join("grove")).env("MAX_WORKTREES_PER_CODEBASE", "10000");
+        command.stdout(Stdio::null()).spawn().unwrap()
     };
     let children: Vec<_> = parts.iter().enumerate().map(start).collect();
     for mut child in children {

@@ -22,7 +22,10 @@ fn main() {
         grove.grove(["worktree", "create", "warm-up", "--json"]).ok();
         let (mut ratios, mut ours, mut gits) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..rounds {
-            let by_us = || time(&mut grove.command(["worktree", "create", &format!("ours-{round}"), "--json"]));
+            let by_us = || {
+                let mut command = grove.command(["worktree", "create", &format!("ours-{round}"), "--json"]);
+                time(command.env("MAX_WORKTREES_PER_CODEBASE", "1000"))
+            };
             let by_git = || {
                 let (name, path) = (format!("gits-{round}"), grove.repo.dir().join(format!("git/{round}")));
                 time(

@@ -33,10 +33,6 @@ impl World {
         Self::open_in(&test.hermetic_git(), test.path(), &home, &store.url, more).await
     }
 
-    async fn open_at(git: &std::path::Path, repo: &std::path::Path, home: &std::path::Path, store: &str) -> Self {
-        Self::open_in(git, repo, home, store, &[]).await
-    }
-
     async fn open_in(
         git: &std::path::Path,
         repo: &std::path::Path,

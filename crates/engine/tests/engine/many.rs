@@ -29,11 +29,14 @@ fn child(which: &str, test: &TestRepo, store: &TestStore) -> Command {
     command
 }
 
+/// More than a codebase may have otherwise.
+const NO_LIMIT: [(&str, &str); 1] = [("MAX_WORKTREES_PER_CODEBASE", "10000")];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn as_a_child() {
     let Ok(facts) = std::env::var(CHILD) else { return };
     let [which, git, repo, dir, store] = facts.lines().collect::<Vec<_>>()[..] else { panic!("{facts}") };
-    let world = World::open_at(git.as_ref(), repo.as_ref(), &PathBuf::from(dir).join("grove"), store).await;
+    let world = World::open_in(git.as_ref(), repo.as_ref(), &PathBuf::from(dir).join("grove"), store, &NO_LIMIT).await;
     let makings: Vec<_> = (0..EACH)
         .map(|n| {
             let (isolation, codebase, wish) =

@@ -12,6 +12,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use grove_model::{BranchName, CommitSha, EnvironmentId, Moment};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -28,6 +29,8 @@ pub const FOLDER: &str = ".grove-trash";
 const MANIFEST: &str = "manifest.json";
 /// The files' own `.git` while they are here.
 const KEPT_LINK: &str = ".git-in-trash";
+/// A lock that is being written.
+const UNFINISHED_LOCK: &str = "grove-locked";
 /// Says that it is being deleted for good.
 const DROPPING: &str = "dropping";
 
@@ -51,6 +54,8 @@ pub struct Manifest {
     pub head: Option<CommitSha>,
     /// Somebody had locked it.
     pub locked: bool,
+    /// The time of the directory itself.
+    pub modified: Option<SystemTime>,
     pub submodules: Vec<PathBuf>,
 }
 
@@ -79,6 +84,7 @@ impl Manifest {
             head_branch: look.head_branch.clone(),
             head: look.head.clone(),
             locked: subject.entry.join("locked").symlink_metadata().is_ok(),
+            modified: subject.path.symlink_metadata().and_then(|meta| meta.modified()).ok(),
             submodules: look.submodules.clone(),
         }
     }
@@ -142,7 +148,7 @@ impl Trashed {
             branch::keep_traces(repo, &self.branch()?, &self.aside).await?;
         }
         if !self.manifest.locked {
-            write_synced(&self.entry.join("locked"), self.mark()).map_err(cannot_make(&self.entry))?;
+            self.lock(&self.entry).map_err(cannot_make(&self.entry))?;
         }
         sync_dir(&self.aside).map_err(cannot_make(&self.aside))
     }
@@ -203,9 +209,24 @@ impl Trashed {
     /// Does something in the files' folder that its time does not tell.
     fn without_trace(&self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let dir = fs::File::open(&self.manifest.files)?;
-        let time = dir.metadata()?.modified()?;
         work()?;
-        dir.set_modified(time)
+        self.manifest.modified.map_or(Ok(()), |time| dir.set_modified(time))
+    }
+
+    /// Locks an entry with our mark, whole or not at all. Somebody's own lock is as good.
+    fn lock(&self, entry: &Path) -> io::Result<()> {
+        let unfinished = entry.join(UNFINISHED_LOCK);
+        let locked = write_synced(&unfinished, self.mark()).and_then(|()| {
+            match renameat_with(CWD, &unfinished, CWD, entry.join("locked"), RenameFlags::NOREPLACE) {
+                Ok(()) => Ok(()),
+                Err(rustix::io::Errno::EXIST) => fs::remove_file(&unfinished),
+                Err(error) => Err(error.into()),
+            }
+        });
+        if locked.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        locked
     }
 
     /// Deletes the branch where the plan said so and nothing has changed. Whether it is gone.
@@ -288,7 +309,7 @@ impl Trashed {
         fs::create_dir_all(&entries).map_err(cannot_make(&entries))?;
         let buried = self.buried_entry();
         if !self.manifest.locked {
-            write_synced(&buried.join("locked"), self.mark()).map_err(cannot_make(&buried))?;
+            self.lock(&buried).map_err(cannot_make(&buried))?;
         }
         let names =
             std::iter::once(self.manifest.entry.clone()).chain((1..).map(|n| format!("{}{n}", self.manifest.entry)));
@@ -452,11 +473,16 @@ impl Trashed {
 
     /// Takes our own lock away; one that somebody had set stays.
     fn unlock(&self, entry: &Path) -> Result<(), RemovalError> {
+        let failed = || RemovalError::io(format!("{} cannot be unlocked", entry.display()));
+        match fs::remove_file(entry.join(UNFINISHED_LOCK)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed()(error)),
+            _ => {}
+        }
         let lock = entry.join("locked");
         if !read_plain(&lock, SMALL).is_ok_and(|text| text == self.mark().as_bytes()) {
             return Ok(());
         }
-        fs::remove_file(lock).map_err(RemovalError::io(format!("{} cannot be unlocked", entry.display())))
+        fs::remove_file(lock).map_err(failed())
     }
 }
 
