@@ -1,9 +1,9 @@
 //! Is the work on a branch in its base?
 //!
 //! For any number of branches in a constant number of git processes: one lists the refs, two give
-//! the part of the history that lies between the branches and their bases ([`graph`]), one tries
-//! all merges that are left ([`trial`]), and only what conflicts there is compared by its patch
-//! ([`patch`]). Only what is proven is called merged:
+//! the part of the history that lies between the branches and their bases ([`graph`]), one compares
+//! their files ([`paths`]), one tries the merges that are still open ([`trial`]), and only what
+//! conflicts there is compared by its patch ([`patch`]). Only what is proven is called merged:
 //!
 //! * no commit of its own, ever: **fresh**, however often it was brought up to date;
 //! * own commits whose sum is nothing: **no changes**;
@@ -12,6 +12,7 @@
 
 mod graph;
 mod patch;
+mod paths;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,6 +102,7 @@ pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Ver
         let of_base = |base: &CommitSha| (base.clone(), opinion(&graph, subject, base));
         opinions.push(subject.bases.iter().map(of_base).collect());
     }
+    settle_by_paths(repo, &graph, &mut opinions).await?;
     let wanted: BTreeSet<(String, String)> = opinions
         .iter()
         .flatten()
@@ -148,6 +150,36 @@ pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Ver
         found.push(strongest(all, subject));
     }
     Ok(found)
+}
+
+/// Decides what the changed files alone can decide.
+async fn settle_by_paths(
+    repo: &Repository,
+    graph: &Graph,
+    opinions: &mut [Vec<(CommitSha, Opinion)>],
+) -> Result<(), GitError> {
+    let trees = |base: &CommitSha, opinion: &Opinion| match opinion {
+        Opinion::Try { tried, by: MergeMethod::MergeTree, fork: Some(fork), .. } => {
+            let of = |id: &CommitSha| graph.tree(id).map(str::to_owned);
+            Some((of(fork)?, of(tried)?, of(base)?))
+        }
+        _ => None,
+    };
+    let all = opinions.iter().flatten().filter_map(|(base, opinion)| trees(base, opinion));
+    let pairs: BTreeSet<paths::Pair> =
+        all.flat_map(|(fork, head, base)| [(fork, head.clone()), (head, base)]).collect();
+    let found = paths::differences(repo, &pairs).await?;
+    for (base, opinion) in opinions.iter_mut().flatten() {
+        let Some((fork, head, of_base)) = trees(base, opinion) else { continue };
+        let Opinion::Try { by, or, place, .. } = opinion else { continue };
+        let Place { ahead, behind } = *place;
+        match paths::said(&found, &fork, &head, &of_base) {
+            paths::Said::Merged => *opinion = Opinion::Known(Verdict::Merged { by: *by, ahead, behind }),
+            paths::Said::Unmerged => *opinion = Opinion::Known(or.clone()),
+            paths::Said::Unclear => {}
+        }
+    }
+    Ok(())
 }
 
 /// Merged into either base is merged; otherwise what the recorded base says.

@@ -20,6 +20,9 @@ pub(super) async fn merges(
     pairs: &BTreeSet<(String, String)>,
 ) -> Result<BTreeMap<(String, String), Outcome>, GitError> {
     let mut found = BTreeMap::new();
+    if pairs.is_empty() {
+        return Ok(found);
+    }
     let all: Vec<&(String, String)> = pairs.iter().collect();
     let mut rest = &all[..];
     let failed = |error: std::io::Error| GitError::unreadable("merge-tree", error.to_string());
