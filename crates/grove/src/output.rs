@@ -42,6 +42,13 @@ fn written(result: std::io::Result<()>) {
     }
 }
 
+/// Begins a terminal's page anew.
+pub fn clear() {
+    if on_terminal() {
+        raw(b"\x1b[2J\x1b[H");
+    }
+}
+
 /// A path exactly as it is, also when it is not text.
 pub fn path(path: &Path) {
     let mut bytes = path.as_os_str().as_bytes().to_vec();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use grove_model::{CodebaseId, Moment};
+use grove_model::{CodebaseId, Moment, Owner};
 
 use crate::row::Reader;
 use crate::{Store, StoreError};
@@ -14,6 +14,10 @@ const FORGET: &str = "DELETE FROM grove_verdicts WHERE codebase_id = $1 AND at <
 const FACT: &str = "SELECT value FROM grove_facts WHERE name = $1";
 const SET_FACT: &str = "INSERT INTO grove_facts (name, value) VALUES ($1, $2) \
      ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
+const LEASE: &str = "INSERT INTO grove_facts (name, value) VALUES ($1, $2) \
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE grove_facts.value < $3";
+const END_LEASE: &str = "DELETE FROM grove_facts WHERE name = $1 AND value = $2";
 
 /// What a verdict is about: a commit, and what it was held against.
 pub type VerdictKey = (String, String);
@@ -56,6 +60,27 @@ impl Store {
     pub async fn fact(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.retry(|| async { Ok(sqlx::query_scalar(FACT).bind(name.to_owned()).fetch_optional(&self.pool).await?) })
             .await
+    }
+
+    /// Takes a lease until `until`, if nobody has it at this moment. Gives what ends it.
+    pub async fn take_lease(&self, name: &str, owner: &Owner, until: Moment) -> Result<Option<String>, StoreError> {
+        // Times are of one width, so that text order is time order.
+        let value = format!("{until} {owner}");
+        self.retry(|| async {
+            let take = sqlx::query(LEASE).bind(name.to_owned()).bind(value.clone()).bind(Moment::now().to_string());
+            take.execute(&self.pool).await?;
+            let now: Option<String> = sqlx::query_scalar(FACT).bind(name.to_owned()).fetch_optional(&self.pool).await?;
+            Ok((now.as_ref() == Some(&value)).then(|| value.clone()))
+        })
+        .await
+    }
+
+    pub async fn end_lease(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        self.retry(|| async {
+            sqlx::query(END_LEASE).bind(name.to_owned()).bind(value.to_owned()).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
     }
 
     pub async fn set_fact(&self, name: &str, value: &str) -> Result<(), StoreError> {

@@ -10,9 +10,11 @@ mod room;
 mod select;
 
 use grove_model::{Codebase, CommitSha, Environment, Moment};
+use jiff::SignedDuration;
 use serde::Serialize;
 
 use crate::isolation::{Isolation, IsolationError};
+use crate::owner::this_process;
 use crate::removal::{Asker, Plan, RemovalWish};
 use crate::standing::Standing;
 use crate::words::Problem;
@@ -57,10 +59,29 @@ impl Report {
     }
 }
 
+/// A cycle that was cut short is not waited for longer than this.
+const LONGEST: SignedDuration = SignedDuration::from_mins(30);
+
 /// Is told of each environment that was dealt with, for people who wait.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl Isolation {
+    /// What the scheduler does: everything, one at a time for each codebase, whoever starts it.
+    /// `None`: another process is at it.
+    pub async fn run_scheduled(
+        &self,
+        codebase: &Codebase,
+        dry_run: bool,
+        progress: Progress<'_>,
+    ) -> Result<Option<Report>, IsolationError> {
+        let name = format!("cleanup {} {}", codebase.id, self.node);
+        let until = Moment::now().plus(LONGEST);
+        let Some(lease) = self.store.take_lease(&name, this_process(), until).await? else { return Ok(None) };
+        let report = self.clean_up(codebase, Scope::Everything, dry_run, progress).await;
+        self.store.end_lease(&name, &lease).await?;
+        report.map(Some)
+    }
+
     /// One cycle over a codebase: what is in scope goes, and with everything in scope, expired trash.
     pub async fn clean_up(
         &self,

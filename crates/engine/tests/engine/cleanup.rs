@@ -153,6 +153,23 @@ both_engines! {
         assert_eq!(branches(&clean(&world, Scope::Stale).await), ["spoken"], "the next time it is believed again");
     }
 
+    async fn only_one_cycle_runs_at_a_time(store: TestStore) {
+        let test = TestRepo::new();
+        let world = World::open(&test, &store).await;
+        let name = format!("cleanup {} {}", world.codebase.id, grove_engine::owner::node());
+        let owner = grove_engine::owner::this_process();
+        let until = Moment::now().plus(SignedDuration::from_mins(1));
+        let lease = world.store.take_lease(&name, owner, until).await.unwrap().unwrap();
+        let run = async || world.isolation.run_scheduled(&world.codebase, false, &|_, _| {}).await.unwrap();
+        assert_eq!(run().await, None, "somebody is at it");
+        world.store.end_lease(&name, &lease).await.unwrap();
+        assert_eq!(run().await, Some(Report::default()));
+        // One that ended without a word is not waited for for ever.
+        let past = Moment::now().plus(SignedDuration::from_secs(-1));
+        world.store.take_lease(&name, owner, past).await.unwrap().unwrap();
+        assert_eq!(run().await, Some(Report::default()));
+    }
+
     async fn one_that_fails_does_not_stop_the_rest(store: TestStore) {
         let test = TestRepo::new();
         let world = World::open(&test, &store).await;

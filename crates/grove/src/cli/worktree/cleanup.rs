@@ -70,9 +70,15 @@ async fn report_of(
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         };
-        let cleaned = isolation.clean_up(codebase, scope, dry_run, &progress).await;
+        let cleaned = match scope {
+            Scope::Everything => isolation.run_scheduled(codebase, dry_run, &progress).await,
+            _ => isolation.clean_up(codebase, scope, dry_run, &progress).await.map(Some),
+        };
         bar.finish_and_clear();
-        report.append(cleaned?);
+        match cleaned? {
+            Some(cleaned) => report.append(cleaned),
+            None => output::warning(&format!("`{}` is being cleaned up by another process", codebase.name)),
+        }
     }
     Ok(report)
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use grove_engine::codebases::CodebaseError;
 use grove_engine::view::View;
+use grove_model::State;
 
 use super::{Context, Done};
 use crate::output::{self, Table};
@@ -16,7 +17,13 @@ pub struct Args {
     /// Also those that were removed
     #[arg(long)]
     all: bool,
+    /// Show it again and again, until Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
 }
+
+/// How often `--watch` looks.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
 
 pub async fn run(context: &Context, args: &Args) -> Done {
     let store = context.store().await?;
@@ -26,19 +33,35 @@ pub async fn run(context: &Context, args: &Args) -> Done {
         Err(error) => return Err(error.into()),
     };
     let isolation = context.isolation(&store);
-    let mut found = Vec::new();
-    for codebase in &codebases {
-        found.extend(isolation.views(codebase, args.all).await?);
+    loop {
+        let mut found = Vec::new();
+        for codebase in &codebases {
+            found.extend(isolation.views(codebase, args.all).await?);
+        }
+        if args.watch {
+            output::clear();
+        }
+        show(context, &found, codebases.len() > 1);
+        if !args.watch {
+            break;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            _ = tokio::signal::ctrl_c() => break,
+        }
     }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(context: &Context, found: &[View], several: bool) {
     if context.json {
         output::json(&found);
     } else if found.is_empty() {
         output::line("No worktrees. `grove worktree create NAME` makes one.");
     } else {
-        table(&found, codebases.len() > 1).print();
+        table(found, several).print();
     }
-    store.close().await;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn table(views: &[View], several: bool) -> Table {
@@ -50,7 +73,7 @@ fn table(views: &[View], several: bool) -> Table {
             output::strong(&view.branch)
         };
         table.row([
-            output::state(view.state),
+            state(view),
             branch,
             work(view),
             base(view),
@@ -60,6 +83,15 @@ fn table(views: &[View], several: bool) -> Table {
         ]);
     }
     table
+}
+
+/// The state, and for a merged one how that is known.
+fn state(view: &View) -> String {
+    let word = output::state(view.state);
+    match view.merged_by.filter(|_| view.state == State::Merged) {
+        Some(method) => format!("{word} {}", output::dim(&format!("({method})"))),
+        None => word,
+    }
 }
 
 fn work(view: &View) -> String {
