@@ -276,3 +276,51 @@ both_engines! {
         assert_eq!(before.differences(&Picture::of(&environment.path)), Vec::<String>::new());
     }
 }
+
+/// Five hundred environments, five of which fail or stay in different ways; fewer in the quick run.
+#[tokio::test]
+async fn a_cycle_over_many_removes_the_right_ones_and_reports_the_rest() {
+    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
+    let count = if long { 500 } else { 30 };
+    let (test, store) = (TestRepo::new(), TestStore::new(grove_testkit::Engine::Sqlite));
+    let world = World::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "10000")]).await;
+    let mut made = Vec::new();
+    for n in 0..count {
+        made.push(make(&world, &format!("w{n}")).await);
+    }
+    // Every second one is merged, half of those by squash.
+    for (n, environment) in made.iter().enumerate().filter(|(n, _)| n % 2 == 0) {
+        let name = environment.branch.as_str();
+        commit(&test, environment, name);
+        if n % 4 == 0 {
+            test.git(&["merge", "-q", "--no-ff", "-m", "merge", name]);
+        } else {
+            squash(&test, name);
+        }
+    }
+    fs::write(made[0].path.join("dirty"), "x").unwrap();
+    test.git_in(&made[2].path, &["worktree", "lock", "."]);
+    fs::remove_dir_all(&made[4].path).unwrap();
+    test.git(&["init", "-q", made[4].path.to_str().unwrap()]);
+    fs::remove_file(made[6].path.join(".git")).unwrap();
+    test.git_in(&made[8].path, &["worktree", "add", "-q", "-b", "inside", "inside"]);
+    let began = std::time::Instant::now();
+    let report = clean(&world, Scope::Everything).await;
+    let took = began.elapsed();
+    let mut kept: Vec<&str> = report.skipped.iter().map(|s| s.branch.as_str()).collect();
+    kept.extend(report.failed.iter().map(|f| f.branch.as_str()));
+    kept.sort_unstable();
+    assert_eq!(kept, ["w0", "w2", "w4", "w6", "w8"], "{:?} {:?}", report.skipped, report.failed);
+    assert_eq!(report.removed.len(), count / 2 - 5);
+    for (n, environment) in made.iter().enumerate() {
+        assert_eq!(environment.path.exists(), n % 2 == 1 || n < 10, "{}", environment.branch);
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().to_owned();
+    println!(
+        "{count} environments cleaned up in {took:.1?}: {} removed, 5 kept, peak memory {peak}",
+        report.removed.len()
+    );
+    let kilobytes: u64 = peak.split(' ').next().unwrap().parse().unwrap();
+    assert!(kilobytes < 100 * 1024, "{peak}");
+}
