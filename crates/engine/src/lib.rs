@@ -7,6 +7,7 @@
 //! * [`owner`]: which process is at work, and whether it still is.
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
 //! * [`finish`]: the end of a piece of work: merged, or given up.
+//! * [`sync`]: an environment is brought up to date.
 //! * [`cleanup`]: environments go when their work is finished.
 //! * [`standing`]: is its work merged, is anybody still at it.
 //! * [`view`]: environments as people and scripts see them.
@@ -22,6 +23,7 @@ pub mod reconcile;
 pub mod removal;
 pub mod settings;
 pub mod standing;
+pub mod sync;
 pub mod view;
 pub mod words;
 

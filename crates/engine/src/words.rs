@@ -8,6 +8,7 @@ use grove_git::base::BaseError;
 use grove_git::finish::FinishError;
 use grove_git::removal::RemovalError;
 use grove_git::repository::RepositoryError;
+use grove_git::sync::SyncError;
 use grove_git::worktree::{AddError, TargetError};
 use grove_model::{Answer, BranchNameError, Question, WorkError};
 use grove_store::StoreError;
@@ -435,6 +436,18 @@ impl From<IsolationError> for Problem {
                 Problem::new("not_hibernated", message, "`grove worktree list` shows which are.")
             }
             IsolationError::Finish(error) => finish_failed(*error, message),
+            IsolationError::Sync(error) => match *error {
+                SyncError::Conflict { .. } => {
+                    Problem::new("conflict", message, "It was taken back; merge it there by hand and resolve it.")
+                }
+                SyncError::NoSuch(_) => Problem::new("no_base", message, "Check its name and the remote."),
+                SyncError::FetchFailed { remote, .. } => Problem::new(
+                    "remote_unreachable",
+                    message,
+                    format!("Check the network and `git fetch {remote}`, then try again."),
+                ),
+                SyncError::Git(error) => error.into(),
+            },
             IsolationError::Removal(error) => error.into(),
             IsolationError::Io { source, .. } => {
                 let (code, hint) = disk_trouble(&source.to_string());

@@ -28,6 +28,7 @@ pub mod removal;
 pub mod repository;
 mod settled;
 pub mod submodules;
+pub mod sync;
 pub mod verdict;
 pub mod worktree;
 

@@ -63,6 +63,12 @@ impl Repository {
         Ok(asked.run_for(&[0, 1]).await?.code == 0)
     }
 
+    /// What a branch follows: `origin/feature`.
+    pub async fn upstream_of(&self, branch: &BranchName) -> Result<Option<String>, GitError> {
+        let asked = self.command("for-each-ref").args(["--format=%(upstream:short)", &branch.full_ref()]);
+        Ok(Some(asked.text().await?).filter(|name| !name.is_empty()))
+    }
+
     /// Moves a ref from exactly `from` (`None`: it must not exist) to `to`, or fails.
     pub async fn move_ref(
         &self,

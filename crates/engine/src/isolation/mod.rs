@@ -25,6 +25,7 @@ use grove_git::base::BaseError;
 use grove_git::finish::FinishError;
 use grove_git::include::IncludeError;
 use grove_git::removal::RemovalError;
+use grove_git::sync::SyncError;
 use grove_git::worktree::AddError;
 use grove_model::{BranchName, Status, WorkError};
 use grove_store::StoreError;
@@ -101,6 +102,8 @@ pub enum IsolationError {
     NotHibernated { branch: BranchName, status: Status },
     #[error(transparent)]
     Finish(Box<FinishError>),
+    #[error(transparent)]
+    Sync(Box<SyncError>),
     #[error(transparent)]
     Removal(#[from] RemovalError),
     #[error("{what}: {source}")]

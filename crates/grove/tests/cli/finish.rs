@@ -105,3 +105,41 @@ fn unsaved_work_is_not_finished() {
     assert!(dir.join("unsaved").exists());
     assert_eq!(grove.grove(["worktree", "list", "--json"]).ok().json()[0]["status"], "active");
 }
+
+#[test]
+fn a_sync_brings_the_base_in_and_takes_a_conflict_back() {
+    let grove = sandbox(TestRepo::with_origin());
+    let dir = with_work(&grove, "x");
+    let new = grove.repo.push_commit("refs/heads/main", "origin/main", "upstream");
+    let answer = grove.grove(["worktree", "sync", "x", "--json"]).ok().json();
+    assert_eq!((answer["changed"].as_bool(), answer["at"].as_str()), (Some(true), Some(new.as_str())));
+    assert!(dir.join("upstream").exists() && dir.join("x").exists());
+    assert_eq!(grove.repo.git_in(&dir, &["status", "--porcelain"]), "");
+    assert_eq!(grove.grove(["worktree", "sync", "x", "--json"]).ok().json()["changed"], false);
+    // The same file on both sides.
+    grove.repo.push_commit("refs/heads/main", &new, "both");
+    fs::write(dir.join("both"), "mine\n").unwrap();
+    assert_eq!(
+        grove.grove(["worktree", "sync", "x", "--json"]).fails(1).error().0,
+        "git_failed",
+        "it would be overwritten"
+    );
+    grove.repo.git_in(&dir, &["add", "both"]);
+    assert_eq!(grove.grove(["worktree", "sync", "x", "--json"]).fails(1).error().0, "refused");
+    grove.repo.git_in(&dir, &["commit", "-q", "-m", "both"]);
+    let (head, files) = (grove.repo.sha("x"), Picture::of(&dir));
+    let (code, text) = grove.grove(["worktree", "sync", "x", "--json"]).fails(1).error();
+    assert_eq!(code, "conflict");
+    assert!(text.contains("both"), "{text}");
+    assert_eq!(grove.repo.sha("x"), head);
+    let after = Picture::of(&dir);
+    let moved: Vec<String> = files.differences(&after).into_iter().filter(|line| !line.contains("time")).collect();
+    assert_eq!(moved, Vec::<String>::new());
+    assert_eq!(grove.repo.git_in(&dir, &["status", "--porcelain"]), "");
+    // A pull request follows its own branch.
+    let first = grove.repo.push_commit("refs/heads/feature", "origin/main", "one");
+    let made = crate::create(&grove, &["feature", "--kind", "pr", "--id", "7"]).ok().json();
+    let second = grove.repo.push_commit("refs/heads/feature", &first, "two");
+    grove.grove(["worktree", "sync", "pr-7"]).ok();
+    assert_eq!(grove.repo.git_in(&path(&made), &["rev-parse", "HEAD"]), second);
+}

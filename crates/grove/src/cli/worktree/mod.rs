@@ -11,6 +11,7 @@ mod path;
 mod remove;
 mod show;
 mod sleep;
+mod sync;
 mod trash;
 mod undo;
 mod why;
@@ -44,6 +45,8 @@ pub enum Command {
     /// Remove the worktrees that are merged or stale
     #[command(subcommand)]
     Cleanup(cleanup::Command),
+    /// Bring what is new in the base, or in its pull request, into a worktree
+    Sync(Named),
     /// Merge a worktree's work into its base and remove it
     Finish(finish::Args),
     /// Give a worktree's work up: it goes with its branch, and can be brought back
@@ -83,6 +86,7 @@ pub async fn run(context: &Context, command: Command) -> Done {
         Command::Undo(args) => undo::run(context, &args).await,
         Command::Trash(command) => trash::run(context, command).await,
         Command::Cleanup(command) => cleanup::run(context, command).await,
+        Command::Sync(named) => sync::run(context, &named).await,
         Command::Finish(args) => finish::finish(context, &args).await,
         Command::Abort(named) => finish::abort(context, &named).await,
         Command::Hibernate(named) => sleep::hibernate(context, &named).await,

@@ -1,0 +1,66 @@
+//! Bringing what is new into a worktree: the base, or a pull request's newer head.
+
+use std::path::Path;
+
+use grove_model::CommitSha;
+
+use crate::{GitError, Place, Repository, parse};
+
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    #[error("`{from}` conflicts with what is here, in {}", files.join(", "))]
+    Conflict { from: String, files: Vec<String> },
+    #[error("`{0}` was not found")]
+    NoSuch(String),
+    #[error("`{remote}` could not be asked for `{name}`: {line}")]
+    FetchFailed { remote: String, name: String, line: String },
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// Fetches `name` (`main`, `origin/main`) where it is a remote's, and gives where it is now.
+pub async fn newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncError> {
+    let remotes = repo.remotes().await?;
+    let of_remote = remotes.iter().find_map(|remote| Some((remote, name.strip_prefix(&format!("{}/", remote.name))?)));
+    if let Some((remote, branch)) = of_remote {
+        let refspec = format!("+refs/heads/{branch}:refs/remotes/{}/{branch}", remote.name);
+        if let Err(error) = repo.fetch(&remote.name, &[refspec]).await {
+            let (remote, name) = (remote.name.clone(), branch.to_owned());
+            return Err(SyncError::FetchFailed { remote, name, line: error.line() });
+        }
+    }
+    for candidate in [format!("refs/remotes/{name}"), format!("refs/heads/{name}"), name.to_owned()] {
+        if let Some(at) = repo.commit_of(&candidate).await? {
+            return Ok(at);
+        }
+    }
+    Err(SyncError::NoSuch(name.to_owned()))
+}
+
+/// Merges `from` into what is checked out at `path`, whose entry is `entry`. A conflict is taken
+/// back: everything is as it was.
+pub async fn merge(
+    repo: &Repository,
+    path: &Path,
+    entry: &Path,
+    name: &str,
+    from: &CommitSha,
+) -> Result<bool, SyncError> {
+    let place = Place::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
+    let head = async || repo.git().command(place, "rev-parse").args(["--verify", "HEAD"]).text().await;
+    let before = head().await?;
+    let merge = repo.git().command(place, "merge").args(["--quiet", "--no-edit", "-m", &format!("Merge {name}")]);
+    let merged = merge.arg(from.as_str()).env("GIT_OPTIONAL_LOCKS", "1").long().run().await;
+    let Err(error) = merged else { return Ok(head().await? != before) };
+    let listed = repo.git().command(place, "diff").args(["--name-only", "--diff-filter=U", "-z"]).run().await?.stdout;
+    let files: Vec<String> = listed
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| parse::path(name).display().to_string())
+        .collect();
+    if files.is_empty() {
+        return Err(error.into());
+    }
+    repo.git().command(place, "merge").arg("--abort").long().run().await?;
+    Err(SyncError::Conflict { from: name.to_owned(), files })
+}
