@@ -3,7 +3,7 @@
 //! Git compares whole seconds. An index that was written in the same second as the files is
 //! "racy": git reads every such file again, each time it is asked. The checkout of a creation of
 //! ours is seen by nobody until it is whole, so its index is right when it is written, and a stamp
-//! of it is left beside it. As long as the index is that one and our finer clock shows that no file
+//! of it is kept. As long as the index is that one and our finer clock shows that no file
 //! was touched since, git may be asked with a copy that looks a little younger. The real index is
 //! never touched. Of any other index nothing is known: somebody may have written a file while git
 //! was writing it.
@@ -27,8 +27,10 @@ pub(crate) fn last_touched(meta: &fs::Metadata) -> Instant {
     (meta.mtime(), meta.mtime_nsec()).max((meta.ctime(), meta.ctime_nsec()))
 }
 
-/// Beside an index that a creation of ours wrote.
-const STAMP: &str = "grove-index";
+/// Where the stamp of an entry's index is, if a creation of ours wrote it.
+fn stamp_place(common_dir: &Path, entry: &Path) -> PathBuf {
+    common_dir.join("grove/indexes").join(entry.file_name().unwrap_or_default())
+}
 
 /// What changes with every write of an index: its size, time, number and the checksum at its end.
 pub(crate) fn stamp_of(index: &Path) -> std::io::Result<Vec<u8>> {
@@ -43,9 +45,19 @@ pub(crate) fn stamp_of(index: &Path) -> std::io::Result<Vec<u8>> {
     Ok(stamp)
 }
 
-/// Says that the index of this entry is right for files that nobody has seen yet.
-pub(crate) fn vouch_for(entry: &Path) -> std::io::Result<()> {
-    fs::write(entry.join(STAMP), stamp_of(&entry.join("index"))?)
+/// Says that the index of this entry, as `stamp` tells it, is right for files that nobody has seen
+/// yet. Without it git is only slower.
+pub(crate) fn vouch_for(common_dir: &Path, entry: &Path, stamp: &[u8]) {
+    let place = stamp_place(common_dir, entry);
+    let made = place.parent().map_or(Ok(()), fs::create_dir_all);
+    if let Err(error) = made.and_then(|()| fs::write(&place, stamp)) {
+        tracing::debug!("{} could not be written: {error}", place.display());
+    }
+}
+
+/// Nobody vouches for it any more.
+pub(crate) fn forget(common_dir: &Path, entry: &Path) {
+    let _ = fs::remove_file(stamp_place(common_dir, entry));
 }
 
 /// A file of ours that goes with this value.
@@ -66,7 +78,7 @@ pub(crate) fn temporary_index(common_dir: &Path) -> std::io::Result<Temporary> {
 /// written in the same second as the index, and the last of them (`newest`) before it.
 pub(crate) fn settled_index(common_dir: &Path, entry: &Path, newest: Option<Instant>) -> Option<Temporary> {
     let index = entry.join("index");
-    if read_plain(&entry.join(STAMP), SMALL).ok()? != stamp_of(&index).ok()? {
+    if read_plain(&stamp_place(common_dir, entry), SMALL).ok()? != stamp_of(&index).ok()? {
         return None;
     }
     let written = fs::metadata(&index).ok().map(|meta| (meta.mtime(), meta.mtime_nsec()))?;
@@ -94,7 +106,7 @@ mod tests {
         File::options().write(true).open(&index).unwrap().set_modified(at(1000, 500)).unwrap();
         let settled = |newest| settled_index(dir.path(), dir.path(), newest);
         assert!(settled(Some((1000, 499))).is_none(), "nobody vouches for it");
-        vouch_for(dir.path()).unwrap();
+        vouch_for(dir.path(), dir.path(), &stamp_of(&index).unwrap());
         assert!(settled(None).is_none(), "not known");
         assert!(settled(Some((1000, 500))).is_none(), "at the same moment");
         assert!(settled(Some((1000, 501))).is_none(), "after it");

@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use super::look::{Look, Subject};
 use super::{BranchFate, RemovalError, branch, compact, pins};
-use crate::Repository;
 use crate::durable::{SMALL, read_plain, sync_dir, write_synced};
 use crate::lock::grove_dir;
+use crate::{Repository, settled};
 
 /// Beside the worktrees.
 pub const FOLDER: &str = ".grove-trash";
@@ -176,6 +176,7 @@ impl Trashed {
         if let Err(error) = self.unlock(&self.buried_entry()).and_then(|()| self.cut_off()) {
             tracing::warn!("{error}");
         }
+        settled::forget(&repo.common_dir, &self.entry);
         // As git does when the last worktree goes.
         let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
         Ok(())

@@ -16,7 +16,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::{AddError, Created, Journal, Step, TargetError};
 use crate::durable::{sync_dir, write_synced};
 use crate::lock::{grove_dir, repository_lock};
-use crate::settled::vouch_for;
+use crate::settled::{stamp_of, vouch_for};
 use crate::{GitError, Place, Repository};
 
 /// Where the entry with this nonce is built: as deep as where it will be, since git follows
@@ -92,11 +92,13 @@ async fn staged(repo: &Repository, created: &mut Created, nonce: Nonce, journal:
     let reset = reset.config("checkout.workers=0").long().run().await;
     reset.map_err(checkout_failed)?;
     File::open(entry.join("index")).and_then(|index| index.sync_all()).map_err(io("index"))?;
-    vouch_for(&entry).map_err(io("index"))?;
+    let stamp = stamp_of(&entry.join("index")).map_err(io("index"))?;
     sync_dir(&entry).map_err(io("staging"))?;
     journal.step(Step::CheckedOut).await?;
 
     created.admin_dir = publish_entry(repo, created, &entry, &files).map_err(|error| io("publish")(error))?;
+    // Nobody has seen the files yet.
+    vouch_for(&repo.common_dir, &created.admin_dir, &stamp);
     journal.step(Step::EntryPublished).await?;
     match renameat_with(CWD, &files, CWD, &created.path, RenameFlags::NOREPLACE) {
         Ok(()) => {}
