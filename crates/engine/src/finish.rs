@@ -1,39 +1,31 @@
 //! The end of a piece of work: merged into its base, or given up.
 
 use grove_git::Repository;
-use grove_git::finish::{FinishError, Finished, Method, finish, take_back};
+use grove_git::finish::{FinishError, Finished, Method, finish};
 use grove_git::lock::Holder;
 use grove_model::{Codebase, Environment, Status};
 
 use crate::isolation::{Isolation, IsolationError};
-use crate::removal::{Asker, Plan, RemovalWish, Removed};
+use crate::removal::{BranchWish, Held, RemovalWish, Removed};
 
 impl Isolation {
     /// Merges the work into its base and removes the environment with its branch. A conflict leaves
-    /// everything as it is and the environment `failed`, with the files named.
+    /// everything as it is and the environment `failed`, with the files named. If somebody writes
+    /// there while it is merged, the merge stands and the environment stays.
     pub async fn finish(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         method: Method,
-    ) -> Result<(Finished, Removed), IsolationError> {
-        let lock = self.lock_of(codebase, environment)?;
-        let holder = self.wait_for_mover(&lock).await?;
-        let environment = self.reread(environment).await?;
-        if !matches!(environment.status, Status::Active | Status::Failed) || holder == Holder::Mover {
-            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
-        }
+    ) -> Result<(Finished, Result<Removed, IsolationError>), IsolationError> {
+        let may_be = [Status::Active, Status::Failed];
+        let Held { lock, environment, removable } = self.hold(codebase, environment, &may_be).await?;
         let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
-        let removable = match self.plan_with(codebase, &environment, &Asker::Person, &holder).await? {
-            Plan::Remove(removable) => removable,
-            Plan::Gone => return Err(broken("its folder is gone")),
-            Plan::Release => return Err(broken("somebody else made that worktree")),
-        };
         let reasons = removable.reasons(false);
         if !reasons.is_empty() {
             return Err(self.refusal(environment, reasons));
         }
-        let Some(head) = removable.branch.tip().cloned() else {
+        let Some(head) = removable.branch().tip().cloned() else {
             return Err(broken("its branch is not there any more"));
         };
         let base = environment.base_ref.clone().ok_or_else(|| broken("nothing is recorded of its base"))?;
@@ -53,17 +45,8 @@ impl Isolation {
         let environment = self.reread(&environment).await?;
         // Removal takes it by itself, and looks at everything once more.
         drop(lock);
-        let wish = RemovalWish { merged: Some(head), ..RemovalWish::default() };
-        match self.remove(codebase, &environment, &wish).await {
-            Ok(removed) => Ok((finished, removed)),
-            Err(error) => {
-                // Somebody wrote there meanwhile: then it is not finished.
-                if let Err(left) = take_back(&repo, &finished).await {
-                    tracing::warn!(environment = %environment.id, "the merge stays: {left}");
-                }
-                Err(error)
-            }
-        }
+        let wish = RemovalWish { branch: BranchWish::Merged(head), ..RemovalWish::default() };
+        Ok((finished, self.remove(codebase, &environment, &wish).await))
     }
 
     /// After a crash: nobody is merging it any more. Whether its base has the work is for the next
@@ -84,7 +67,7 @@ impl Isolation {
     /// Gives the work up: the environment and its branch go, whatever is on them, and can be brought
     /// back.
     pub async fn abort(&self, codebase: &Codebase, environment: &Environment) -> Result<Removed, IsolationError> {
-        let wish = RemovalWish { force: true, drop_branch: true, ..RemovalWish::default() };
+        let wish = RemovalWish { force: true, branch: BranchWish::Drop, ..RemovalWish::default() };
         self.remove(codebase, environment, &wish).await
     }
 }

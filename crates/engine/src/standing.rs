@@ -104,10 +104,8 @@ impl Isolation {
             }
         }
         let subjects: Vec<Subject> = asked.iter().map(|(_, subject, _)| subject.clone()).collect();
-        if subjects.is_empty() {
-            return Ok(self.with_forge(codebase, environments, found).await);
-        }
         match verdicts(repo, &subjects).await {
+            Ok(new) if new.is_empty() => {}
             Ok(new) => {
                 let mut kept = Vec::new();
                 for ((environment, _, key), verdict) in asked.into_iter().zip(new) {
@@ -127,26 +125,32 @@ impl Isolation {
                 }
             }
         }
-        Ok(self.with_forge(codebase, environments, found).await)
+        self.ask_forge(codebase, tips, environments, &mut found).await;
+        Ok(found)
     }
 
     /// The forge knows of merges that git cannot see, and is believed only for the same commit.
-    async fn with_forge(
+    async fn ask_forge(
         &self,
         codebase: &Codebase,
+        tips: &Tips,
         environments: &[Environment],
-        mut found: HashMap<EnvironmentId, Verdict>,
-    ) -> HashMap<EnvironmentId, Verdict> {
-        let Some(forge) = &self.forge else { return found };
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        found: &mut HashMap<EnvironmentId, Verdict>,
+    ) {
+        let Some(forge) = &self.forge else { return };
         for environment in environments {
             let Some(Verdict::Unmerged { ahead, behind }) = found.get(&environment.id).cloned() else { continue };
-            let Some(merged) = forge.merged_head(codebase, environment).await else { continue };
-            if repo.commit_of(&environment.branch.full_ref()).await.ok().flatten() == Some(merged) {
+            let merged = forge.merged_head(codebase, environment).await;
+            if merged.is_some() && merged.as_ref() == tips.get(&environment.branch.full_ref()) {
                 found.insert(environment.id, Verdict::Merged { by: MergeMethod::Forge, ahead, behind });
             }
         }
-        found
+    }
+}
+
+impl Standing {
+    pub fn is_merged(&self) -> bool {
+        self.verdict.merged_by().is_some()
     }
 }
 

@@ -1,12 +1,11 @@
 //! An environment is brought up to date.
 
 use grove_git::Repository;
-use grove_git::lock::Holder;
 use grove_git::sync::{merge, newest};
-use grove_model::{Answer, Codebase, CommitSha, Environment, Kind, Question, Status};
+use grove_model::{Codebase, CommitSha, Environment, Kind, Question, Status};
 
 use crate::isolation::{Isolation, IsolationError};
-use crate::removal::{Asker, Plan};
+use crate::removal::Held;
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,21 +21,11 @@ impl Isolation {
     /// Brings the base, or for a pull request on its own branch that branch's newer commits, into the
     /// environment. Unsaved changes and a conflict leave everything as it is.
     pub async fn sync(&self, codebase: &Codebase, environment: &Environment) -> Result<Synced, IsolationError> {
-        let lock = self.lock_of(codebase, environment)?;
-        let holder = self.wait_for_mover(&lock).await?;
-        let environment = self.reread(environment).await?;
+        let may_be = [Status::Active, Status::Failed];
+        let Held { lock: _lock, environment, removable: look } = self.hold(codebase, environment, &may_be).await?;
         let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
-        if !matches!(environment.status, Status::Active | Status::Failed) || holder == Holder::Mover {
-            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
-        }
-        let Plan::Remove(look) = self.plan_with(codebase, &environment, &Asker::Person, &holder).await? else {
-            return Err(broken("it is not there, or somebody else made it"));
-        };
-        let in_the_way = |(question, answer): &(Question, Answer)| {
-            let asked = [Question::Changes, Question::HiddenChanges, Question::InProgress, Question::LiveRun];
-            asked.contains(question) && !answer.is_no()
-        };
-        let reasons: Vec<_> = look.checks.iter().filter(|check| in_the_way(check)).cloned().collect();
+        let in_the_way = [Question::Changes, Question::HiddenChanges, Question::InProgress, Question::LiveRun];
+        let reasons = look.against(&in_the_way);
         if !reasons.is_empty() {
             return Err(self.refusal(environment, reasons));
         }

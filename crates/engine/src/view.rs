@@ -122,7 +122,7 @@ pub fn state_of(
         Status::Active => match present {
             Some(present) if !present.status.is_clean() => State::Dirty,
             _ => match standing {
-                Some(standing) if standing.verdict.merged_by().is_some() => State::Merged,
+                Some(standing) if standing.is_merged() => State::Merged,
                 Some(standing) if standing.stale => State::Stale,
                 Some(Standing { verdict: Verdict::Fresh { .. }, .. }) => State::Fresh,
                 _ => State::Active,

@@ -35,7 +35,6 @@ pub enum FinishError {
 pub struct Finished {
     /// The base's branch.
     pub base: BranchName,
-    pub from: Option<CommitSha>,
     pub commit: CommitSha,
     /// The main checkout is on the base and was left behind, since it has changes.
     pub left_behind: bool,
@@ -54,7 +53,7 @@ pub async fn finish(
     let commit = commit(repo, branch, head, &target.tip, &tree, method).await?;
     let full_ref = target.base.full_ref();
     let on_base = repo.current_branch().await?.as_deref() == Some(target.base.as_str()) && !repo.bare;
-    let finished = Finished { base: target.base.clone(), from: target.local.clone(), commit, left_behind: false };
+    let finished = Finished { base: target.base.clone(), commit, left_behind: false };
     if on_base && is_clean(repo).await? {
         // Git moves branch, index and files together, or nothing.
         let forward = repo.git().command(Place::Dir(&repo.root), "merge");
@@ -68,15 +67,6 @@ pub async fn finish(
             Err(FinishError::Moved(target.base.to_string()))
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Takes a finish back that could not be recorded, if nobody built on it.
-pub async fn take_back(repo: &Repository, finished: &Finished) -> Result<(), GitError> {
-    let name = finished.base.full_ref();
-    match &finished.from {
-        Some(from) => repo.move_ref(&name, Some(&finished.commit), from, "grove: finish taken back").await,
-        None => repo.delete_ref(&name, &finished.commit).await,
     }
 }
 

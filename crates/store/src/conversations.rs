@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use grove_model::{CodebaseId, ConversationId, EnvironmentId, Moment};
 
+use sqlx::any::AnyRow;
+
 use crate::row::Reader;
 use crate::{Store, StoreError};
 
@@ -20,7 +22,7 @@ const OF_CODEBASE: &str = "SELECT c.isolation_env_id AS environment, c.platform_
      FROM remote_agent_conversations c JOIN remote_agent_isolation_environments e ON e.id = c.isolation_env_id \
      WHERE e.codebase_id = $1 ORDER BY c.created_at, c.id";
 
-const OF_ENVIRONMENT: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
+pub(crate) const OF_ENVIRONMENT: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
      WHERE isolation_env_id = $1 ORDER BY created_at, id";
 const USES: &str = "SELECT c.id AS id, c.isolation_env_id AS environment, c.platform_type AS platform, \
      COALESCE(c.last_activity_at, c.updated_at) AS at \
@@ -116,11 +118,7 @@ impl Store {
     pub async fn conversations_of(&self, environment: EnvironmentId) -> Result<Vec<ConversationRef>, StoreError> {
         self.retry(|| async {
             let rows = sqlx::query(OF_ENVIRONMENT).bind(environment.to_string()).fetch_all(&self.pool).await?;
-            let conversation = |row| {
-                let row = Reader { row, table: "remote_agent_conversations" };
-                Ok(ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? })
-            };
-            rows.iter().map(conversation).collect()
+            Ok(read_bound(&rows)?.into_iter().map(|(_, conversation)| conversation).collect())
         })
         .await
     }
@@ -159,4 +157,15 @@ impl Store {
         })
         .await
     }
+}
+
+/// Our ids and the platforms' of the conversations that [`OF_ENVIRONMENT`] finds.
+pub(crate) fn read_bound(rows: &[AnyRow]) -> Result<Vec<(String, ConversationRef)>, StoreError> {
+    let conversation = |row| {
+        let row = Reader { row, table: "remote_agent_conversations" };
+        let platforms =
+            ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? };
+        Ok((row.text("id")?, platforms))
+    };
+    rows.iter().map(conversation).collect()
 }

@@ -4,6 +4,7 @@ use grove_model::{CodebaseId, EnvironmentId, Moment, Owner, Status};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Transaction};
 
+use crate::conversations::{OF_ENVIRONMENT, read_bound};
 use crate::row::Reader;
 use crate::{ConversationRef, Store, StoreError};
 
@@ -20,8 +21,6 @@ const STAY: &str = "UPDATE grove_trash SET phase = 'kept' WHERE environment_id =
 const KEEP_UNTIL: &str = "UPDATE grove_trash SET keep_until = $2 WHERE environment_id = $1 AND phase = 'kept'";
 const COMPACTED: &str = "UPDATE grove_trash SET compacted_at = $2 WHERE environment_id = $1 AND phase = 'kept'";
 const DELETE: &str = "DELETE FROM grove_trash WHERE environment_id = $1";
-const BOUND: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
-     WHERE isolation_env_id = $1 ORDER BY created_at, id";
 const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
      WHERE isolation_env_id = $1";
 const REBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = $2, updated_at = $3 \
@@ -334,14 +333,7 @@ async fn leave(
 
 /// The conversations that work in an environment: our id, and the platform's.
 async fn bound(transaction: &mut Tx<'_>, id: EnvironmentId) -> Result<Vec<(String, ConversationRef)>, StoreError> {
-    let rows = sqlx::query(BOUND).bind(id.to_string()).fetch_all(&mut **transaction).await?;
-    let conversation = |row: &AnyRow| {
-        let row = Reader { row, table: "remote_agent_conversations" };
-        let conversation =
-            ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? };
-        Ok((row.text("id")?, conversation))
-    };
-    rows.iter().map(conversation).collect()
+    read_bound(&sqlx::query(OF_ENVIRONMENT).bind(id.to_string()).fetch_all(&mut **transaction).await?)
 }
 
 fn read(row: &AnyRow) -> Result<TrashRow, StoreError> {

@@ -50,14 +50,26 @@ impl Reading {
 impl Isolation {
     /// Compares the clock with what the last clean-up saw, and notes what it shows now.
     pub async fn clock_is_steady(&self, now: Moment) -> Result<bool, StoreError> {
+        let steady = self.clock_seems_steady(now).await?;
+        self.store.set_fact(&self.clock_fact(), &self.reading(now).write()).await?;
+        Ok(steady)
+    }
+
+    /// The same, without a note.
+    pub(super) async fn clock_seems_steady(&self, now: Moment) -> Result<bool, StoreError> {
+        let before = self.store.fact(&self.clock_fact()).await?.and_then(|text| Reading::read(&text));
+        Ok(before.is_none_or(|before| self.reading(now).is_steady_after(&before)))
+    }
+
+    fn clock_fact(&self) -> String {
+        format!("{FACT} {}", self.node)
+    }
+
+    fn reading(&self, now: Moment) -> Reading {
         let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
         let up = uptime.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
         let boot = this_process().boot.replace(' ', "_");
-        let reading = Reading { at: now, boot, up: SignedDuration::from_secs(up) };
-        let name = format!("{FACT} {}", self.node);
-        let before = self.store.fact(&name).await?.and_then(|text| Reading::read(&text));
-        self.store.set_fact(&name, &reading.write()).await?;
-        Ok(before.is_none_or(|before| reading.is_steady_after(&before)))
+        Reading { at: now, boot, up: SignedDuration::from_secs(up) }
     }
 }
 

@@ -57,8 +57,8 @@ impl Isolation {
     ) -> Result<Closed, IsolationError> {
         let standings =
             self.standings(codebase, std::slice::from_ref(&environment), grove_model::Moment::now()).await?;
-        let merged = standings.get(&environment.id).and_then(super::proven);
-        let wish = RemovalWish { merged, asker: Asker::Conversation(conversation.clone()), ..RemovalWish::default() };
+        let branch = super::branch_wish(standings.get(&environment.id));
+        let wish = RemovalWish { branch, asker: Asker::Conversation(conversation.clone()), ..RemovalWish::default() };
         match self.remove(codebase, &environment, &wish).await {
             Ok(_) => Ok(Closed::Removed(Box::new(environment))),
             Err(error @ IsolationError::Refused(_)) => {

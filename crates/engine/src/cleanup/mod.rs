@@ -9,13 +9,13 @@ mod closed;
 mod room;
 mod select;
 
-use grove_model::{Codebase, CommitSha, Environment, Moment};
+use grove_model::{Codebase, Environment, Moment};
 use jiff::SignedDuration;
 use serde::Serialize;
 
 use crate::isolation::{Isolation, IsolationError};
 use crate::owner::this_process;
-use crate::removal::{Asker, Plan, RemovalWish};
+use crate::removal::{Asker, BranchWish, Plan, RemovalWish};
 use crate::standing::Standing;
 use crate::words::Problem;
 
@@ -91,7 +91,12 @@ impl Isolation {
         progress: Progress<'_>,
     ) -> Result<Report, IsolationError> {
         let now = Moment::now();
-        let steady = self.clock_is_steady(now).await?;
+        // Only what is judged by its age needs the clock; a dry run leaves no note of it.
+        let steady = match (scope, dry_run) {
+            (Scope::Merged, _) => true,
+            (_, true) => self.clock_seems_steady(now).await?,
+            (_, false) => self.clock_is_steady(now).await?,
+        };
         if !steady {
             tracing::warn!("the clock jumped since the last clean-up: nothing counts as stale or expired this time");
         }
@@ -127,7 +132,7 @@ impl Isolation {
         report: &mut Report,
     ) {
         let (id, branch) = (environment.id.to_string(), environment.branch.to_string());
-        let wish = RemovalWish { merged: proven(standing), ..RemovalWish::default() };
+        let wish = RemovalWish { branch: branch_wish(Some(standing)), ..RemovalWish::default() };
         let outcome = if dry_run {
             self.would_go(codebase, environment).await
         } else {
@@ -166,9 +171,10 @@ impl Isolation {
     }
 }
 
-/// The commit that is proven to be in the base, so that its branch may go with it.
-fn proven(standing: &Standing) -> Option<CommitSha> {
-    standing.head.clone().filter(|_| standing.verdict.merged_by().is_some())
+/// A commit that is proven to be in the base lets its branch go.
+fn branch_wish(standing: Option<&Standing>) -> BranchWish {
+    let merged = standing.filter(|standing| standing.is_merged()).and_then(|standing| standing.head.clone());
+    merged.map_or(BranchWish::ByRule, BranchWish::Merged)
 }
 
 /// All that speaks against it, in one line.

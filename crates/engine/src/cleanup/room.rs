@@ -4,6 +4,7 @@ use grove_model::{Codebase, Environment, Moment, Status};
 
 use super::{Report, Why, select::Scope, select::select};
 use crate::isolation::{Isolation, IsolationError};
+use crate::standing::Standing;
 
 /// Why there is no room, for people to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ impl Isolation {
                 Err(error) => tracing::warn!(environment = %environment.id, "not hibernated: {error}"),
             }
         }
-        let merged = |e: &&Environment| standings.get(&e.id).and_then(super::proven).is_some();
+        let merged = |e: &&Environment| standings.get(&e.id).is_some_and(Standing::is_merged);
         let idle = |e: &&Environment| standings.get(&e.id).is_some_and(|standing| standing.stale);
         let merged_count = taken.iter().filter(merged).count();
         let stale_count = taken.iter().filter(|e| !merged(e) && idle(e)).count();

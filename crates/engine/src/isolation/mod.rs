@@ -18,7 +18,7 @@ pub mod resolve;
 mod worktree;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
@@ -108,4 +108,14 @@ pub enum IsolationError {
     Removal(#[from] RemovalError),
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
+}
+
+impl IsolationError {
+    /// With a full disk named where git only says that it failed.
+    pub(crate) fn explained(self, repository: &Path) -> Self {
+        match self {
+            IsolationError::Removal(error) => IsolationError::Removal(error.explained(repository)),
+            other => other,
+        }
+    }
 }

@@ -10,7 +10,7 @@ use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 use grove_store::{Begun, ConversationRef, Intent};
 
 use super::plan::lock_failed;
-use super::{Asker, Plan, Refusal, Removable, RemovalWish, Removed};
+use super::{Asker, BranchWish, Plan, Refusal, Removable, RemovalWish, Removed};
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError, mirror};
 use crate::owner::{LEASE, this_process};
@@ -36,7 +36,7 @@ impl Isolation {
         // It may have been moved while we waited.
         let environment = self.as_it_is(codebase, environment).await?;
         if environment.status == Status::Hibernated {
-            return self.remove_sleeping(&environment).await;
+            return self.remove_sleeping(codebase, &environment).await;
         }
         let mut plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
         if let (Plan::Remove(_), Holder::Commands(_), true) = (&plan, &holder, wish.force) {
@@ -57,7 +57,7 @@ impl Isolation {
                 Ok(Removed::Released(environment.path))
             }
             Plan::Remove(removable) => {
-                if wish.seen.as_ref().is_some_and(|seen| *seen != removable.fingerprint) {
+                if wish.seen.as_ref().is_some_and(|seen| seen != removable.fingerprint()) {
                     return Err(IsolationError::ChangedMeanwhile { path: environment.path });
                 }
                 let reasons = removable.reasons(wish.force);
@@ -169,10 +169,7 @@ impl Isolation {
         }
         fault_point("removing");
         if let Err(error) = self.bury(&repo, &trashed, subject, removable).await {
-            let error = match error {
-                IsolationError::Removal(error) => IsolationError::Removal(error.explained(&repo.common_dir)),
-                other => other,
-            };
+            let error = error.explained(&repo.common_dir);
             return Err(self.give_way(&repo, &trashed, error).await);
         }
         let mut removed = self.bury_rest(codebase, environment, &trashed, rest).await?;
@@ -274,7 +271,8 @@ fn fate_by(seen: &BranchFate, wish: &RemovalWish, rest: Rest) -> BranchFate {
     match seen {
         BranchFate::Goes { tip } if rest == Rest::Asleep => BranchFate::InUse { tip: tip.clone() },
         BranchFate::OwnCommits { tip, .. }
-            if rest == Rest::Trash && (wish.merged.as_ref() == Some(tip) || wish.drop_branch) =>
+            if rest == Rest::Trash
+                && (wish.branch == BranchWish::Drop || wish.branch == BranchWish::Merged(tip.clone())) =>
         {
             BranchFate::Goes { tip: tip.clone() }
         }

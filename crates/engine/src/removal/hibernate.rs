@@ -1,10 +1,9 @@
 //! Putting an environment to sleep, and waking it: removal and undo without an end.
 
-use grove_git::removal::{Manifest, RemovalError};
-use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
+use grove_model::{Codebase, Environment, Moment, Question, Status};
 
 use super::execute::Rest;
-use super::{Asker, Plan, RemovalWish, Removed};
+use super::{Held, RemovalWish, Removed};
 use crate::isolation::{Isolation, IsolationError};
 
 impl Isolation {
@@ -16,28 +15,8 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<Environment, IsolationError> {
-        self.quarantine_broken(codebase).await?;
-        let lock = self.lock_of(codebase, environment)?;
-        let holder = self.wait_for_mover(&lock).await?;
-        let environment = self.reread(environment).await?;
-        if environment.status != Status::Active {
-            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
-        }
-        let removable = match self.plan_with(codebase, &environment, &Asker::Person, &holder).await? {
-            Plan::Remove(removable) => removable,
-            Plan::Gone => {
-                let why = "its folder is gone".to_owned();
-                return Err(IsolationError::Broken { path: environment.path, why });
-            }
-            Plan::Release => {
-                let why = "somebody else made that worktree".to_owned();
-                return Err(IsolationError::Broken { path: environment.path, why });
-            }
-        };
-        let keeps = |(question, answer): &(Question, Answer)| {
-            !answer.is_no() && (*question == Question::LiveRun || question.is_hard())
-        };
-        let reasons: Vec<_> = removable.checks.iter().filter(|check| keeps(check)).cloned().collect();
+        let Held { lock, environment, removable } = self.hold(codebase, environment, &[Status::Active]).await?;
+        let reasons = removable.against(&[Question::LiveRun, Question::NestedWorktree]);
         if !reasons.is_empty() {
             return Err(self.refusal(environment, reasons));
         }
@@ -55,14 +34,17 @@ impl Isolation {
     }
 
     /// Removes a hibernated one: it is in the trash already, and from now on not for ever.
-    pub(super) async fn remove_sleeping(&self, environment: &Environment) -> Result<Removed, IsolationError> {
+    pub(super) async fn remove_sleeping(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<Removed, IsolationError> {
         let row = self.store.trash_row(environment.id).await?;
         let row = row.ok_or_else(|| IsolationError::NotInTrash(environment.branch.to_string()))?;
         let undo_until = self.keep_until(Moment::now());
         self.store.end_sleep(environment.id, undo_until).await?;
-        let manifest: Manifest = serde_json::from_str(&row.manifest)
-            .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;
-        Ok(Removed::Trashed { fate: manifest.fate, branch_kept: true, undo_until, may_shed: false })
+        let fate = self.trashed(codebase, &row)?.manifest.fate;
+        Ok(Removed::Trashed { fate, branch_kept: true, undo_until, may_shed: false })
     }
 
     /// Brings a hibernated environment back, at the same path.

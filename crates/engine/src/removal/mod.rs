@@ -15,6 +15,7 @@ mod undo;
 
 use std::path::PathBuf;
 
+use grove_git::lock::EnvironmentLock;
 use grove_git::removal::{BranchFate, Fingerprint};
 use grove_model::{Answer, CommitSha, Environment, Moment, Question};
 use grove_store::ConversationRef;
@@ -31,14 +32,23 @@ pub enum Asker {
     Conversation(ConversationRef),
 }
 
+/// When the branch goes with its environment; its tip is pinned in any case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BranchWish {
+    /// If everything on it is elsewhere too.
+    #[default]
+    ByRule,
+    /// Also if it is at this commit, which is proven to be in the base.
+    Merged(CommitSha),
+    /// Whatever is on it.
+    Drop,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct RemovalWish {
     /// Overrides the reasons, and nothing else.
     pub force: bool,
-    /// This commit is proven to be in the base: if the branch is there, it goes too, its tip pinned.
-    pub merged: Option<CommitSha>,
-    /// The branch goes whatever is on it, its tip pinned.
-    pub drop_branch: bool,
+    pub branch: BranchWish,
     /// What somebody saw when they decided; anything else now is a reason to ask again.
     pub seen: Option<Fingerprint>,
     pub asker: Asker,
@@ -58,18 +68,37 @@ pub enum Plan {
 #[derive(Clone, Debug)]
 pub struct Removable {
     pub checks: Vec<(Question, Answer)>,
-    pub fingerprint: Fingerprint,
-    pub branch: BranchFate,
     pub(crate) entry: PathBuf,
     pub(crate) look: grove_git::Look,
 }
 
+/// An environment that nobody else moves while this value lives.
+pub(crate) struct Held {
+    pub lock: EnvironmentLock,
+    pub environment: Environment,
+    pub removable: Box<Removable>,
+}
+
 impl Removable {
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.look.fingerprint
+    }
+
+    pub fn branch(&self) -> &BranchFate {
+        &self.look.branch
+    }
+
     /// What speaks against it; with `force`, only what cannot be overridden.
     pub fn reasons(&self, force: bool) -> Vec<(Question, Answer)> {
         let against = |(question, answer): &&(Question, Answer)| {
             !answer.is_no() && (!force || (question.is_hard() && matches!(answer, Answer::Yes(_))))
         };
+        self.checks.iter().filter(against).cloned().collect()
+    }
+
+    /// Those of the answers to `asked` that are not no.
+    pub(crate) fn against(&self, asked: &[Question]) -> Vec<(Question, Answer)> {
+        let against = |(question, answer): &&(Question, Answer)| asked.contains(question) && !answer.is_no();
         self.checks.iter().filter(against).cloned().collect()
     }
 }

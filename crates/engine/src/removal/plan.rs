@@ -3,9 +3,9 @@
 use grove_git::lock::{EnvironmentLock, Holder};
 use grove_git::removal::look::{Subject, look};
 use grove_git::{Repository, links};
-use grove_model::{Answer, Codebase, Environment, Question};
+use grove_model::{Answer, Codebase, Environment, Question, Status};
 
-use super::{Asker, Plan, Removable};
+use super::{Asker, Held, Plan, Removable};
 use crate::isolation::{Isolation, IsolationError};
 use crate::view::{OnDisk, on_disk};
 
@@ -28,6 +28,29 @@ impl Isolation {
         environment: &Environment,
     ) -> Result<EnvironmentLock, IsolationError> {
         EnvironmentLock::open(&codebase.git_common_dir, environment.id).map_err(lock_failed)
+    }
+
+    /// An environment of ours that is there and may be worked on: its lock, its record and what is in
+    /// it. Commands that run there are among the answers.
+    pub(crate) async fn hold(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        may_be: &[Status],
+    ) -> Result<Held, IsolationError> {
+        self.quarantine_broken(codebase).await?;
+        let lock = self.lock_of(codebase, environment)?;
+        let holder = self.wait_for_mover(&lock).await?;
+        let environment = self.reread(environment).await?;
+        if holder == Holder::Mover || !may_be.contains(&environment.status) {
+            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
+        }
+        let why = match self.plan_with(codebase, &environment, &Asker::Person, &holder).await? {
+            Plan::Remove(removable) => return Ok(Held { lock, environment, removable }),
+            Plan::Gone => "its folder is gone",
+            Plan::Release => "somebody else made that worktree",
+        };
+        Err(IsolationError::Broken { path: environment.path, why: why.to_owned() })
     }
 
     pub(crate) fn try_alone(&self, lock: &EnvironmentLock) -> Result<Holder, IsolationError> {
@@ -82,8 +105,7 @@ impl Isolation {
         checks.push((Question::Conversations, self.used_by(environment, asker).await?));
         let pr = environment.metadata.pr.as_ref().filter(|pr| pr.state.eq_ignore_ascii_case("open"));
         checks.push((Question::PullRequest, Answer::of(pr.map(|pr| format!("#{}", pr.number)))));
-        let (fingerprint, branch) = (look.fingerprint.clone(), look.branch.clone());
-        Ok(Plan::Remove(Box::new(Removable { checks, fingerprint, branch, entry, look })))
+        Ok(Plan::Remove(Box::new(Removable { checks, entry, look })))
     }
 
     async fn used_by(&self, environment: &Environment, asker: &Asker) -> Result<Answer, IsolationError> {

@@ -27,6 +27,13 @@ pub struct TrashItem {
     pub bytes: u64,
 }
 
+/// What a sweep goes by.
+struct Sweep<'a> {
+    now: Moment,
+    /// Names of folders that can be made again.
+    regenerable: &'a [String],
+}
+
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -87,13 +94,20 @@ impl Isolation {
     /// being moved is left for the next time.
     pub async fn sweep_trash(&self, codebase: &Codebase, now: Moment) -> Result<Swept, IsolationError> {
         let mut swept = Swept::default();
+        let rows = self.store.trash_of(codebase.id).await?;
+        if rows.is_empty() {
+            return Ok(swept);
+        }
+        let repo = self.repository(codebase);
+        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let sweep = Sweep { now, regenerable: settings.regenerable() };
         let all = self.store.environments(codebase.id, true).await?;
-        for row in self.store.trash_of(codebase.id).await? {
+        for row in rows {
             let Some(environment) = all.iter().find(|environment| environment.id == row.environment) else { continue };
             if row.phase != Phase::Kept || environment.node != self.node {
                 continue;
             }
-            if let Err(error) = self.sweep_one(codebase, environment, &row, now, &mut swept).await {
+            if let Err(error) = self.sweep_one(codebase, environment, &row, &sweep, &mut swept).await {
                 tracing::warn!(environment = %row.environment, "the trash could not be swept: {error}");
             }
         }
@@ -112,9 +126,10 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
         row: &TrashRow,
-        now: Moment,
+        sweep: &Sweep<'_>,
         swept: &mut Swept,
     ) -> Result<(), IsolationError> {
+        let Sweep { now, regenerable } = *sweep;
         let lock = self.lock_of(codebase, environment)?;
         if lock.try_alone().map_err(lock_failed)? != Holder::Us {
             return Ok(());
@@ -132,8 +147,7 @@ impl Isolation {
             // Its disk is away: nothing is known of it.
             return Ok(());
         }
-        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
-        let shed = match trashed.shed(&repo, settings.regenerable()).await {
+        let shed = match trashed.shed(&repo, regenerable).await {
             Ok(shed) => shed,
             Err(error) => {
                 tracing::warn!(environment = %row.environment, "nothing was made smaller: {error}");

@@ -47,10 +47,7 @@ impl Isolation {
         }
         fault_point("entry-returned");
         if let Err(error) = self.return_rest(codebase, &environment, &mut trashed).await {
-            let error = match error {
-                IsolationError::Removal(error) => IsolationError::Removal(error.explained(&repo.common_dir)),
-                other => other,
-            };
+            let error = error.explained(&repo.common_dir);
             // Back into the trash where that can be done; otherwise the next look goes forward.
             if let (true, IsolationError::Removal(_)) = (trashed.files_are_buried(), &error)
                 && trashed.bury_entry(&repo).is_ok()

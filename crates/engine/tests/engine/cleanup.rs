@@ -51,6 +51,15 @@ async fn age(world: &World, store: &TestStore, environment: &Environment, days: 
     let _ = world;
 }
 
+/// As if the clock had been put forward by a day since the last clean-up.
+async fn put_clock_forward(world: &World) {
+    let name = format!("clock {}", grove_engine::owner::node());
+    let seen = world.store.fact(&name).await.unwrap().expect("a clean-up has run");
+    let mut fields: Vec<String> = seen.split(' ').map(str::to_owned).collect();
+    fields[0] = Moment::now().plus(SignedDuration::from_hours(-24)).to_string();
+    world.store.set_fact(&name, &fields.join(" ")).await.unwrap();
+}
+
 /// A repository whose commits were made long ago.
 fn old_repository() -> TestRepo {
     let test = TestRepo::new();
@@ -144,11 +153,9 @@ both_engines! {
         assert_eq!((report.skipped.len(), report.failed.len()), (0, 0));
         // A clock that was put forward makes nothing stale.
         age(&world, &store, &made[4], 15).await;
-        let name = format!("clock {}", grove_engine::owner::node());
-        let seen = world.store.fact(&name).await.unwrap().unwrap();
-        let mut fields: Vec<String> = seen.split(' ').map(str::to_owned).collect();
-        fields[0] = Moment::now().plus(SignedDuration::from_hours(-24)).to_string();
-        world.store.set_fact(&name, &fields.join(" ")).await.unwrap();
+        put_clock_forward(&world).await;
+        let dry = world.isolation.clean_up(&world.codebase, Scope::Stale, true, &|_, _| {}).await.unwrap();
+        assert_eq!(branches(&dry), Vec::<&str>::new());
         assert_eq!(branches(&clean(&world, Scope::Stale).await), Vec::<&str>::new());
         assert_eq!(branches(&clean(&world, Scope::Stale).await), ["spoken"], "the next time it is believed again");
     }
@@ -230,6 +237,13 @@ both_engines! {
         fs::write(idle.path.join("unsaved"), "mine").unwrap();
         age(&world, &store, &idle, 20).await;
         let before = Picture::of(&idle.path);
+        // Not while the clock cannot be trusted.
+        clean(&world, Scope::Merged).await;
+        world.isolation.clock_is_steady(Moment::now()).await.unwrap();
+        put_clock_forward(&world).await;
+        let error = world.isolation.create(&world.codebase, &task("fifth")).await.unwrap_err();
+        assert!(matches!(&error, IsolationError::Full(full) if full.stale == 1), "{error}");
+        assert!(idle.path.exists());
         make(&world, "fifth").await;
         assert!(!idle.path.exists());
         assert_eq!(world.store.environment(idle.id).await.unwrap().unwrap().status, Status::Hibernated);

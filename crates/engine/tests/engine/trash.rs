@@ -172,7 +172,7 @@ async fn what_changed_since_somebody_looked_is_asked_again() {
     let environment = world.isolation.create(&world.codebase, &task("x")).await.unwrap().environment;
     let seen = async || match world.isolation.plan_removal(&world.codebase, &environment, &Asker::Person).await.unwrap()
     {
-        Plan::Remove(removable) => removable.fingerprint.clone(),
+        Plan::Remove(removable) => removable.fingerprint().clone(),
         other => panic!("{other:?}"),
     };
     let first = seen().await;

@@ -90,10 +90,11 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
         let unreadable = |error: String| Walk { unreadable: Some((PathBuf::new(), error)), ..Walk::default() };
         let walk = walking.await.unwrap_or_else(|error| unreadable(error.to_string()));
         let settled = settled_index(&repo.common_dir, subject.entry, walk.newest);
-        let ask = Ask { settled: settled.as_ref(), submodules: may_recurse(subject, &walk) };
-        (ask_status(repo, subject, ask).await, walk)
+        let submodules = may_recurse(subject, &walk);
+        let ask = Ask { settled: settled.as_ref(), submodules };
+        (ask_status(repo, subject, ask).await, walk, submodules)
     };
-    let ((asked, walk), hidden) = tokio::join!(asking, hidden_changes(repo, subject, place));
+    let ((asked, walk, submodules), hidden) = tokio::join!(asking, hidden_changes(repo, subject, place));
     let mut look = match asked {
         Ok((status, fingerprint)) => {
             let fate = branch::fate(repo, subject, &status).await;
@@ -104,7 +105,7 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
     look.answers.push((Question::HiddenChanges, hidden));
     look.answers.push((Question::InProgress, Answer::of(in_progress(subject.entry).map(str::to_owned))));
     look.answers.push((Question::Locked, locked(subject.entry)));
-    if !may_recurse(subject, &walk) {
+    if !submodules {
         look.answers.retain(|(question, _)| *question != Question::Submodules);
         let why = "a repository inside it could not be asked safely";
         look.answers.push((Question::Submodules, Answer::unknown(why)));

@@ -96,6 +96,9 @@ enum Opinion {
 
 /// The verdicts for all subjects, in their order.
 pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Verdict>, GitError> {
+    if subjects.is_empty() {
+        return Ok(Vec::new());
+    }
     let graph = Graph::around(repo, subjects).await?;
     let mut opinions: Vec<Vec<(CommitSha, Opinion)>> = Vec::new();
     for subject in subjects {
@@ -254,14 +257,16 @@ impl Tips {
     /// All branches and remote branches, in one process.
     pub async fn of(repo: &Repository) -> Result<Self, GitError> {
         let listed = repo.command("for-each-ref");
-        let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(upstream)";
+        let format = "--format=%(refname)%00%(objectname)%00%(*objectname)%00%(committerdate:unix)%00%(upstream)";
         let listed = listed.args([format, "refs/heads/", "refs/remotes/", "refs/tags/"]).long().text().await?;
         let mut tips = BTreeMap::new();
         for line in listed.lines() {
             let fields: Vec<&str> = line.split('\0').collect();
-            let [name, at, committed, upstream] = fields[..] else {
+            let [name, at, of_tag, committed, upstream] = fields[..] else {
                 return Err(GitError::unreadable("for-each-ref", line));
             };
+            // A tag with words of its own names its commit in a second field.
+            let at = if of_tag.is_empty() { at } else { of_tag };
             let at = at.parse().map_err(|_| GitError::unreadable("for-each-ref", line))?;
             let committed = committed.parse().ok().and_then(Moment::from_unix);
             let upstream = Some(upstream.to_owned()).filter(|name| !name.is_empty());
@@ -282,7 +287,8 @@ impl Tips {
     /// The tips that work based on `name` (`origin/main`, `main`, a tag) may have been merged into:
     /// that ref, and the one that it follows.
     pub fn bases(&self, name: &str) -> Vec<CommitSha> {
-        let candidates = [format!("refs/remotes/{name}"), format!("refs/heads/{name}"), name.to_owned()];
+        let folders = ["refs/remotes/", "refs/heads/", "refs/tags/", ""];
+        let candidates = folders.map(|folder| format!("{folder}{name}"));
         let Some(tip) = candidates.iter().find_map(|name| self.0.get(name)) else { return Vec::new() };
         let upstream = tip.upstream.as_ref().and_then(|name| self.get(name));
         let mut found = vec![tip.at.clone()];

@@ -296,6 +296,17 @@ async fn the_upstream_of_the_base_counts_too() {
     assert_eq!(found.iter().map(word).collect::<Vec<_>>(), ["merged: ancestor", "merged: ancestor", "unknown"]);
 }
 
+#[tokio::test]
+async fn a_tag_with_words_is_a_base_too() {
+    let story = Story::new(&gits()[0]);
+    story.change("x", "a", 10, "own");
+    story.git(&["tag", "-a", "-m", "release", "v1", "x"]);
+    let git = Git::with_program(story.repo.hermetic_git());
+    let repo = Repository::discover(&git, story.repo.path()).await.unwrap();
+    let bases = Tips::of(&repo).await.unwrap().bases("v1");
+    assert_eq!(bases, [story.repo.sha("x").parse::<CommitSha>().unwrap()]);
+}
+
 /// The same numbers in every run.
 struct Dice(u64);
 

@@ -43,6 +43,9 @@ pub async fn finish(context: &Context, args: &Args) -> Done {
             finished.base
         ));
     }
+    let removed = removed.inspect_err(|_| {
+        output::warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
+    })?;
     if context.json {
         let mut answer = remove::in_json(&removed);
         answer["merged_into"] = json!(finished.base.to_string());

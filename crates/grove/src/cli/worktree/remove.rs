@@ -122,9 +122,9 @@ fn show(context: &Context, environment: &Environment, plan: &Plan, force: bool) 
             "would_remove": reasons.is_empty(),
             "reasons": reasons,
             "checks": removable.map(|removable| checks(removable)).unwrap_or_default(),
-            "branch_kept": removable.is_none_or(|removable| removable.branch.is_kept()),
-            "branch_fate": removable.map(|removable| &removable.branch),
-            "fingerprint": removable.map(|removable| &removable.fingerprint),
+            "branch_kept": removable.is_none_or(|removable| removable.branch().is_kept()),
+            "branch_fate": removable.map(|removable| removable.branch()),
+            "fingerprint": removable.map(|removable| removable.fingerprint()),
         }));
         return;
     }
@@ -145,7 +145,7 @@ fn show(context: &Context, environment: &Environment, plan: &Plan, force: bool) 
             output::line(&format!("  - {} {}", reason.message, output::dim(&reason.hint)));
         }
     }
-    output::line(&match &removable.branch {
+    output::line(&match removable.branch() {
         BranchFate::Goes { .. } => format!("The branch {branch} would go too: everything on it is elsewhere."),
         fate => branch_words(fate, &branch),
     });
