@@ -9,7 +9,7 @@
 mod shared;
 
 use grove_testkit::Sandbox;
-use shared::{asked_for, median, repository, time};
+use shared::{asked_for, compare, repository, time};
 
 fn main() {
     if !asked_for() {
@@ -20,35 +20,15 @@ fn main() {
         let grove = Sandbox::new(env!("CARGO_BIN_EXE_grove"), repository(files));
         // Registration and the store's first start are not creation.
         grove.grove(["worktree", "create", "warm-up", "--json"]).ok();
-        let (mut ratios, mut ours, mut gits) = (Vec::new(), Vec::new(), Vec::new());
-        for round in 0..rounds {
-            let by_us = || {
-                let mut command = grove.command(["worktree", "create", &format!("ours-{round}"), "--json"]);
-                time(command.env("MAX_WORKTREES_PER_CODEBASE", "1000"))
-            };
-            let by_git = || {
-                let (name, path) = (format!("gits-{round}"), grove.repo.dir().join(format!("git/{round}")));
-                time(
-                    &mut grove
-                        .repo
-                        .command(grove.repo.path(), &["worktree", "add", "-q", "-b", &name, path.to_str().unwrap()]),
-                )
-            };
-            let (us, git) = if round % 2 == 0 {
-                (by_us(), by_git())
-            } else {
-                let git = by_git();
-                (by_us(), git)
-            };
-            ratios.push(us.as_secs_f64() / git.as_secs_f64());
-            ours.push(us.as_secs_f64());
-            gits.push(git.as_secs_f64());
-        }
-        println!(
-            "{files:>6} files: {:.2}x   grove {:6.1} ms   git {:6.1} ms   ({rounds} rounds)",
-            median(&mut ratios),
-            median(&mut ours) * 1e3,
-            median(&mut gits) * 1e3,
-        );
+        let by_us = |round: usize| {
+            let mut command = grove.command(["worktree", "create", &format!("ours-{round}"), "--json"]);
+            time(command.env("MAX_WORKTREES_PER_CODEBASE", "1000"))
+        };
+        let by_git = |round: usize| {
+            let (name, path) = (format!("gits-{round}"), grove.repo.dir().join(format!("git/{round}")));
+            let add = ["worktree", "add", "-q", "-b", &name, path.to_str().unwrap()];
+            time(&mut grove.repo.command(grove.repo.path(), &add))
+        };
+        compare(files, rounds, by_us, by_git);
     }
 }

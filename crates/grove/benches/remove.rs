@@ -8,7 +8,7 @@
 mod shared;
 
 use grove_testkit::Sandbox;
-use shared::{asked_for, median, repository, time};
+use shared::{asked_for, compare, repository, time};
 
 fn main() {
     if !asked_for() {
@@ -26,25 +26,9 @@ fn main() {
             grove.repo.git(&["worktree", "add", "-q", "-b", &format!("gits-{round}"), &of_git(round)]);
         }
         grove.grove(["worktree", "remove", "warm-up"]).ok();
-        let (mut ratios, mut ours, mut gits) = (Vec::new(), Vec::new(), Vec::new());
-        for round in 0..rounds {
-            let by_us = || time(&mut grove.command(["worktree", "remove", &format!("ours-{round}"), "--json"]));
-            let by_git = || time(&mut grove.repo.command(grove.repo.path(), &["worktree", "remove", &of_git(round)]));
-            let (us, git) = if round % 2 == 0 {
-                (by_us(), by_git())
-            } else {
-                let git = by_git();
-                (by_us(), git)
-            };
-            ratios.push(us.as_secs_f64() / git.as_secs_f64());
-            ours.push(us.as_secs_f64());
-            gits.push(git.as_secs_f64());
-        }
-        println!(
-            "{files:>6} files: {:.2}x   grove {:6.1} ms   git {:6.1} ms   ({rounds} rounds)",
-            median(&mut ratios),
-            median(&mut ours) * 1e3,
-            median(&mut gits) * 1e3,
-        );
+        let by_us = |round: usize| time(&mut grove.command(["worktree", "remove", &format!("ours-{round}"), "--json"]));
+        let by_git =
+            |round: usize| time(&mut grove.repo.command(grove.repo.path(), &["worktree", "remove", &of_git(round)]));
+        compare(files, rounds, by_us, by_git);
     }
 }

@@ -4,6 +4,7 @@
 //! PATH, and what the test says.
 
 mod canonical;
+mod dice;
 mod engine;
 mod picture;
 mod postgres;
@@ -11,6 +12,7 @@ mod repo;
 mod sandbox;
 
 pub use canonical::Canonical;
+pub use dice::Dice;
 pub use engine::{Engine, TestStore};
 pub use picture::Picture;
 pub use postgres::Postgres;

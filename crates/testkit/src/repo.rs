@@ -77,6 +77,17 @@ impl TestRepo {
         seed
     }
 
+    /// Adds the submodule `sub`, of a `library` beside the repository; the caller commits.
+    pub fn add_submodule(&self) {
+        let library = self.dir().join("library");
+        fs::create_dir(&library).expect("library");
+        self.run(&library, &["init", "-q"]);
+        fs::write(library.join("lib.c"), "int x;\n").expect("write");
+        self.run(&library, &["add", "."]);
+        self.run(&library, &["commit", "-q", "-m", "library"]);
+        self.git(&["submodule", "--quiet", "add", library.to_str().expect("utf-8"), "sub"]);
+    }
+
     fn empty(git: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("grove-test-").tempdir().expect("a temporary directory");
         // Readable for the unprivileged user of permission tests.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use grove_engine::removal::{RemovalWish, Removed};
 use grove_model::Environment;
-use grove_testkit::{Engine, Picture, TestRepo, TestStore};
+use grove_testkit::{Dice, Engine, Picture, TestRepo, TestStore};
 
 use crate::{World, task};
 
@@ -42,54 +42,36 @@ const KINDS: [&str; 24] = [
 ];
 const WANTED: usize = 10;
 
-/// The same numbers in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.roll(n) == 0
-    }
-
-    fn bytes(&mut self) -> Vec<u8> {
-        let length = self.roll(3000);
-        (0..length).map(|_| self.roll(256) as u8).collect()
-    }
-}
-
 /// A process that has a file of the worktree open and writes what it is told.
 struct Writer {
     child: Child,
     input: ChildStdin,
+    /// A line for each that is in the file.
+    written: BufReader<ChildStdout>,
     file: PathBuf,
 }
 
 impl Writer {
     fn start(file: PathBuf) -> Self {
-        let log = fs::File::options().create(true).append(true).open(&file).unwrap();
-        let mut command = std::process::Command::new("cat");
-        let mut child = command.env_clear().stdin(Stdio::piped()).stdout(log).spawn().unwrap();
+        let script = "exec 3>>\"$0\"; echo; while read -r line; do echo \"$line\" >&3; echo; done";
+        let mut command = std::process::Command::new("/bin/sh");
+        command.env_clear().arg("-c").arg(script).arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let input = child.stdin.take().unwrap();
-        Self { child, input, file }
+        let written = BufReader::new(child.stdout.take().unwrap());
+        let mut writer = Self { child, input, written, file };
+        writer.wait();
+        writer
     }
 
     /// Writes a line and waits until it is in the file, wherever that is now.
     fn write(&mut self, line: &str) {
-        let link = format!("/proc/{}/fd/1", self.child.id());
-        let before = fs::metadata(&link).unwrap().len();
         writeln!(self.input, "{line}").unwrap();
-        self.input.flush().unwrap();
-        for _ in 0..10_000 {
-            if fs::metadata(&link).unwrap().len() > before {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        panic!("the process did not write");
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        assert_eq!(self.written.read_line(&mut String::new()).unwrap(), 1, "the process lives");
     }
 }
 
@@ -311,13 +293,7 @@ fn repository(with_submodule: bool) -> TestRepo {
     repo.write(".gitignore", "cache/\n.env\n");
     repo.write(".gitattributes", "*.txt text\n");
     if with_submodule {
-        let library = repo.dir().join("library");
-        fs::create_dir(&library).unwrap();
-        repo.git_in(&library, &["init", "-q"]);
-        fs::write(library.join("lib.c"), "int x;\n").unwrap();
-        repo.git_in(&library, &["add", "."]);
-        repo.git_in(&library, &["commit", "-q", "-m", "library"]);
-        repo.git(&["submodule", "--quiet", "add", library.to_str().unwrap(), "sub"]);
+        repo.add_submodule();
     }
     repo.commit("base");
     repo.git(&["switch", "-q", "-c", "theirs"]);

@@ -3,7 +3,7 @@
 use grove_git::verdict::{Subject, Tips, Verdict, reflog_tells_of_commits, verdicts};
 use grove_git::{Git, Repository};
 use grove_model::CommitSha;
-use grove_testkit::{TestRepo, gits};
+use grove_testkit::{Dice, TestRepo, gits};
 
 /// A story on `main` and `x`, told with a few verbs.
 struct Story {
@@ -305,16 +305,6 @@ async fn a_tag_with_words_is_a_base_too() {
     let repo = Repository::discover(&git, story.repo.path()).await.unwrap();
     let bases = Tips::of(&repo).await.unwrap().bases("v1");
     assert_eq!(bases, [story.repo.sha("x").parse::<CommitSha>().unwrap()]);
-}
-
-/// The same numbers in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
 }
 
 /// One branch as the generator remembers it.

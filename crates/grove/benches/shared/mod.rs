@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grove_testkit::TestRepo;
+use grove_testkit::{Dice, TestRepo};
 
 /// `cargo test --benches` runs benches too, without `--bench`; there is nothing to test there.
 pub fn asked_for() -> bool {
@@ -26,13 +26,9 @@ pub fn repository(files: usize) -> TestRepo {
 /// 500 bytes to 8 kilobytes that compress like source code, the same in every run.
 fn text(seed: usize) -> String {
     let words = ["fn", "let", "match", "return", "value", "error", "path", "branch", "=>", "{", "}", "\n"];
-    let mut state = seed as u64 * 2 + 1;
-    let mut next = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
-    let length = 100 + next(1500);
-    (0..length).map(|_| format!("{} {} ", words[next(words.len() as u64) as usize], next(1000))).collect()
+    let mut dice = Dice(seed as u64 * 2 + 1);
+    let length = 100 + dice.roll(1500);
+    (0..length).map(|_| format!("{} {} ", words[dice.roll(words.len() as u64) as usize], dice.roll(1000))).collect()
 }
 
 pub fn time(command: &mut Command) -> Duration {
@@ -43,7 +39,30 @@ pub fn time(command: &mut Command) -> Duration {
     took
 }
 
-pub fn median(values: &mut [f64]) -> f64 {
+fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// Measures both sides of each round, the order changing from round to round, and prints the median of
+/// the rounds' ratios with each side's own median.
+pub fn compare(files: usize, rounds: usize, by_us: impl Fn(usize) -> Duration, by_git: impl Fn(usize) -> Duration) {
+    let (mut ratios, mut ours, mut gits) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let (us, git) = if round % 2 == 0 {
+            (by_us(round), by_git(round))
+        } else {
+            let git = by_git(round);
+            (by_us(round), git)
+        };
+        ratios.push(us.as_secs_f64() / git.as_secs_f64());
+        ours.push(us.as_secs_f64());
+        gits.push(git.as_secs_f64());
+    }
+    println!(
+        "{files:>6} files: {:.2}x   grove {:6.1} ms   git {:6.1} ms   ({rounds} rounds)",
+        median(&mut ratios),
+        median(&mut ours) * 1e3,
+        median(&mut gits) * 1e3,
+    );
 }

@@ -10,6 +10,7 @@ mod finish;
 mod list;
 mod names;
 mod remove;
+mod remove_attacked;
 mod resolve;
 mod settings;
 mod store;

@@ -3,22 +3,24 @@
 //! The parts below say what happened in types; here it gets words, so that terminal, chat, page
 //! and API all say the same. One sentence each, a code for scripts, a hint that helps.
 
+mod removal;
+
 use grove_git::GitError;
 use grove_git::base::BaseError;
 use grove_git::finish::FinishError;
-use grove_git::removal::RemovalError;
 use grove_git::repository::RepositoryError;
 use grove_git::sync::SyncError;
 use grove_git::worktree::{AddError, TargetError};
-use grove_model::{Answer, BranchNameError, Question, WorkError};
+use grove_model::{BranchNameError, WorkError};
 use grove_store::StoreError;
 use serde::Serialize;
 
 use crate::cleanup::Full;
 use crate::codebases::CodebaseError;
 use crate::isolation::IsolationError;
-use crate::removal::Refusal;
 use crate::settings::SettingsError;
+
+pub use removal::reason;
 
 /// Something was refused or failed, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -410,7 +412,7 @@ impl From<IsolationError> for Problem {
             IsolationError::NotMounted { .. } => {
                 Problem::new("not_mounted", message, "Mount the disk, then try again.")
             }
-            IsolationError::Refused(refusal) => refused(&refusal),
+            IsolationError::Refused(refusal) => removal::refused(&refusal),
             IsolationError::Foreign { .. } => Problem::new(
                 "foreign_repository",
                 message,
@@ -458,56 +460,6 @@ impl From<IsolationError> for Problem {
     }
 }
 
-impl From<RemovalError> for Problem {
-    fn from(error: RemovalError) -> Self {
-        let message = sentence(&error.to_string());
-        match error {
-            RemovalError::Git(error) => error.into(),
-            RemovalError::Io { source, .. } => {
-                let (code, _) = disk_trouble(&source.to_string());
-                let code = if code == "git_failed" { "not_writable" } else { code };
-                Problem::new(code, message, "Nothing was moved; correct the cause and try again.")
-            }
-            RemovalError::OtherFileSystem(_) => Problem::new(
-                "other_file_system",
-                message,
-                "Nothing was moved, since it would have to be copied; is it a mount of its own?",
-            ),
-            RemovalError::DiskFull { .. } => {
-                Problem::new("disk_full", message, "Nothing was moved; free some space and try again.")
-            }
-            RemovalError::Pin(line) => {
-                let (code, _) = disk_trouble(&line);
-                Problem::new(code, message, "Nothing was removed; correct the cause and try again.")
-            }
-            RemovalError::PathTaken(_) => {
-                Problem::new("path_taken", message, "Nothing was changed; move that away, then try again.")
-            }
-            RemovalError::BranchMoved { name, .. } => Problem::new(
-                "branch_moved",
-                message,
-                format!("Nothing was changed; call it something else with `git branch -m {name} NEW-NAME`, then undo."),
-            ),
-            RemovalError::BranchHeld { .. } => Problem::new(
-                "branch_held",
-                message,
-                "Nothing was changed; check out another branch there, then try again.",
-            ),
-            RemovalError::NotInTrash(_) => Problem::new(
-                "not_found",
-                message,
-                "If its disk is not mounted, mount it; `grove worktree trash list` shows the rest.",
-            ),
-            RemovalError::CommitGone(_) => {
-                Problem::new("no_commit", message, "Nothing was changed; fetch it from where it was pushed, then undo.")
-            }
-            RemovalError::BadManifest(_) => {
-                Problem::new("bad_manifest", message, "Nothing was changed; please report this with the text above.")
-            }
-        }
-    }
-}
-
 fn finish_failed(error: FinishError, message: String) -> Problem {
     let (code, hint) = match &error {
         FinishError::Conflict { branch, base, .. } => (
@@ -546,100 +498,6 @@ fn no_room(full: &Full, message: String) -> Problem {
         full.merged, full.stale
     );
     Problem { code: "limit_reached", message, hint, reasons }
-}
-
-/// All reasons at once, each with what to do.
-fn refused(refusal: &Refusal) -> Problem {
-    let days = refusal.keep_days;
-    let branch = &refusal.environment.branch;
-    let unsaved =
-        |question: Question| matches!(question, Question::Changes | Question::HiddenChanges | Question::Untracked);
-    let reasons: Vec<Reason> =
-        refusal.reasons.iter().map(|(question, answer)| reason(*question, answer, branch.as_str())).collect();
-    let hard = refusal.reasons.iter().any(|(question, answer)| question.is_hard() && matches!(answer, Answer::Yes(_)));
-    let message = match refusal.reasons.first() {
-        Some((question, Answer::Yes(_))) if unsaved(*question) => {
-            "Cannot remove worktree - you have uncommitted changes.".to_owned()
-        }
-        _ => match &reasons[..] {
-            [one] => format!("Cannot remove worktree - {}", lower(&one.message)),
-            several => format!("Cannot remove worktree - {} reasons speak against it.", several.len()),
-        },
-    };
-    let hint = if hard {
-        "A worktree inside it would break, so `--force` does not help; remove that one first.".to_owned()
-    } else {
-        let unsaved = refusal.reasons.iter().any(|(question, _)| unsaved(*question));
-        let first = if unsaved { "Commit the changes, discard them, or use" } else { "Settle that first, or use" };
-        format!("{first} `--force`: it is kept for {days} days, and `grove worktree undo {branch}` brings it back.")
-    };
-    Problem { code: "refused", message, hint, reasons }
-}
-
-/// One thing that speaks against a removal, in words.
-pub fn reason(question: Question, answer: &Answer, branch: &str) -> Reason {
-    let detail = match answer {
-        Answer::Yes(detail) => detail.as_str(),
-        Answer::No => "",
-        Answer::Unknown(why) => {
-            let what = match question {
-                Question::Changes => "whether there are uncommitted changes",
-                Question::HiddenChanges => "whether files hidden from git were changed",
-                Question::Untracked => "whether there are untracked files",
-                Question::DetachedCommits => "whether commits would be lost",
-                Question::InProgress => "whether an operation is in progress",
-                Question::Submodules => "whether submodules were changed",
-                Question::NestedWorktree => "whether another worktree lies inside",
-                Question::NestedRepository => "whether a repository inside has work of its own",
-                Question::Locked => "whether it is locked",
-                Question::LiveRun => "whether something runs in it",
-                Question::Conversations => "whether another conversation uses it",
-                Question::PullRequest => "whether its pull request is open",
-            };
-            let message = format!("It is not known {what} ({}).", why.trim_end_matches('.'));
-            let hint = format!("See `grove worktree show {branch}`, and put that right first.");
-            return Reason { code: question.as_str(), message, hint };
-        }
-    };
-    let in_it = |command: &str| format!("`grove worktree exec {branch} -- {command}`");
-    let (message, hint) = match question {
-        Question::Changes => {
-            (format!("It has uncommitted changes ({detail})."), format!("See {}.", in_it("git status")))
-        }
-        Question::HiddenChanges => (
-            format!("Files that git was told not to look at were changed ({detail})."),
-            format!("See {}.", in_it("git ls-files -v")),
-        ),
-        Question::Untracked => {
-            (format!("It has files that git does not know ({detail})."), format!("See {}.", in_it("git status")))
-        }
-        Question::DetachedCommits => (
-            format!("It is on no branch and has commits that no branch holds ({detail})."),
-            format!("Keep them with {}.", in_it("git branch NAME")),
-        ),
-        Question::InProgress => {
-            (format!("A {detail} is in progress."), format!("Finish or abort it; see {}.", in_it("git status")))
-        }
-        Question::Submodules => {
-            (format!("Submodules were changed ({detail})."), format!("See {}.", in_it("git submodule status")))
-        }
-        Question::NestedWorktree => {
-            (format!("Another worktree lies inside it ({detail})."), "Remove that one first.".to_owned())
-        }
-        Question::NestedRepository => {
-            (format!("A repository inside it has work of its own ({detail})."), "Push or discard it there.".to_owned())
-        }
-        Question::Locked => {
-            let why = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
-            (format!("Somebody locked it{why}."), format!("Unlock it with {}.", in_it("git worktree unlock .")))
-        }
-        Question::LiveRun => {
-            (format!("Something runs in it ({detail})."), "Wait until it has ended, or end it.".to_owned())
-        }
-        Question::Conversations => (format!("Other conversations use it ({detail})."), "Ask there first.".to_owned()),
-        Question::PullRequest => (format!("Its pull request {detail} is open."), "Merge or close it first.".to_owned()),
-    };
-    Reason { code: question.as_str(), message, hint }
 }
 
 /// A sentence as part of another one: only a capital that begins a plain word goes.
