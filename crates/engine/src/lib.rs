@@ -9,6 +9,7 @@
 //! * [`finish`]: the end of a piece of work: merged, or given up.
 //! * [`sync`]: an environment is brought up to date.
 //! * [`cleanup`]: environments go when their work is finished.
+//! * [`size`]: how much room environments take.
 //! * [`standing`]: is its work merged, is anybody still at it.
 //! * [`view`]: environments as people and scripts see them.
 //! * [`words`]: every sentence that a person reads when something is refused.
@@ -22,6 +23,7 @@ pub mod owner;
 pub mod reconcile;
 pub mod removal;
 pub mod settings;
+pub mod size;
 pub mod standing;
 pub mod sync;
 pub mod view;

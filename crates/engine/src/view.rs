@@ -176,10 +176,19 @@ impl Isolation {
         environments: Vec<Environment>,
     ) -> Result<Vec<View>, IsolationError> {
         let conversations = self.store.conversations_in(codebase.id).await?;
-        let (ended, live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
-        let (facts, standings) =
-            tokio::join!(facts_of(&self.git, codebase, &live), self.standings(codebase, &live, Moment::now()));
+        let now = Moment::now();
+        let (ended, mut live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
+        let (facts, standings, sizes) = tokio::join!(
+            facts_of(&self.git, codebase, &live),
+            self.standings(codebase, &live, now),
+            self.measure_some(codebase, &live, now)
+        );
         let standings = standings?;
+        for environment in &mut live {
+            if let Some(size) = sizes.get(&environment.id) {
+                environment.size_bytes = *size;
+            }
+        }
         let live = live.into_iter().zip(facts.into_iter().map(Some));
         let mut views: Vec<View> = live
             .chain(ended.into_iter().map(|environment| (environment, None)))
@@ -228,6 +237,8 @@ fn view(
     let counts = present.map(|present| &present.status);
     let apart = standing.and_then(|standing| standing.verdict.ahead_behind());
     let head = present.and_then(|present| present.status.head.clone()).or_else(|| environment.head_sha.clone());
+    // What is in the trash, or gone, takes no room where it was.
+    let gone = matches!(facts, None | Some(Ok(Facts::Missing | Facts::NotMounted)));
     let unknown = facts.and_then(|facts| facts.as_ref().err().cloned());
     View {
         id: environment.id.to_string(),
@@ -252,7 +263,7 @@ fn view(
         created_by_platform: environment.created_by_platform.clone(),
         created_at: environment.created_at,
         last_activity_at: standing.map_or(environment.last_activity_at, |standing| standing.last_active),
-        size_bytes: environment.size_bytes,
+        size_bytes: environment.size_bytes.filter(|_| !gone),
         metadata: metadata(environment),
         error: unknown.or_else(|| environment.error.clone()),
     }

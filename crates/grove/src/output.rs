@@ -12,7 +12,7 @@ use std::time::Duration;
 use anstream::eprintln;
 use comfy_table::{ContentArrangement, presets};
 use grove_engine::Problem;
-use grove_model::{Moment, State};
+use grove_model::{Moment, State, human_size};
 use indicatif::{ProgressBar, ProgressStyle};
 use owo_colors::OwoColorize;
 use serde::Serialize;
@@ -114,6 +114,11 @@ pub fn state(state: State) -> String {
 /// `3 min ago` on a terminal, the full time anywhere else.
 pub fn ago(moment: Moment) -> String {
     if on_terminal() { format!("{} ago", Moment::now().age_since(moment)) } else { moment.to_string() }
+}
+
+/// `1.2 MiB`, or nothing where nothing is known.
+pub fn size(bytes: Option<i64>) -> String {
+    bytes.and_then(|bytes| u64::try_from(bytes).ok()).map(human_size).unwrap_or_default()
 }
 
 /// With `~` for the person's home, on a terminal.

@@ -201,6 +201,8 @@ pub struct Environment {
     pub created_at: Moment,
     pub last_activity_at: Moment,
     pub size_bytes: Option<i64>,
+    /// When it was last measured, also if that gave no figure.
+    pub size_at: Option<Moment>,
     pub metadata: EnvironmentMetadata,
     pub related_issues: Vec<u64>,
     pub related_prs: Vec<u64>,

@@ -1,6 +1,6 @@
 //! `remote_agent_isolation_environments` and its links
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use grove_model::{
@@ -16,7 +16,7 @@ use crate::{Store, StoreError};
 macro_rules! columns {
     () => {
         "id, codebase_id, workflow_type, workflow_id, provider, working_path, branch_name, status, error, base_ref, \
-         base_sha, head_sha, created_by_platform, created_by_user, created_at, last_activity_at, size_bytes, metadata, node, nonce, owner, lease_until"
+         base_sha, head_sha, created_by_platform, created_by_user, created_at, last_activity_at, size_bytes, size_at, metadata, node, nonce, owner, lease_until"
     };
 }
 macro_rules! select {
@@ -28,13 +28,13 @@ macro_rules! select {
 const CLAIM: &str = concat!(
     "INSERT INTO remote_agent_isolation_environments (",
     columns!(),
-    ", updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'creating', NULL, NULL, NULL, NULL, $8, $9, $10, $10, NULL, '{}', $11, ",
+    ", updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'creating', NULL, NULL, NULL, NULL, $8, $9, $10, $10, NULL, NULL, '{}', $11, ",
     "$12, $13, $14, $10) ON CONFLICT DO NOTHING"
 );
 const ADOPT: &str = concat!(
     "INSERT INTO remote_agent_isolation_environments (",
     columns!(),
-    ", updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', NULL, $15, $16, $17, $8, $9, $10, $10, NULL, $18, $11, ",
+    ", updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', NULL, $15, $16, $17, $8, $9, $10, $10, NULL, NULL, $18, $11, ",
     "$12, $13, $14, $10) ON CONFLICT DO NOTHING"
 );
 /// Who holds the work, or else the branch, or else the path.
@@ -54,6 +54,7 @@ const RENEW: &str = "UPDATE remote_agent_isolation_environments SET lease_until 
      WHERE id = $1 AND owner = $2 AND status = 'creating'";
 const TAKE_OVER: &str = "UPDATE remote_agent_isolation_environments SET owner = $3, lease_until = $4 \
      WHERE id = $1 AND owner = $2 AND status IN ('creating', 'removing')";
+const KEEP_SIZE: &str = "UPDATE remote_agent_isolation_environments SET size_bytes = $2, size_at = $3 WHERE id = $1";
 const BY_ID: &str = select!("WHERE id = $1");
 const LIVE: &str = select!("WHERE codebase_id = $1 AND status <> 'destroyed' ORDER BY created_at, id");
 const ALL: &str = select!("WHERE codebase_id = $1 ORDER BY created_at, id");
@@ -272,6 +273,21 @@ impl Store {
         .await
     }
 
+    /// Keeps what was measured at `at`; `None` where that gave no figure.
+    pub async fn keep_sizes(&self, sizes: &HashMap<EnvironmentId, Option<i64>>, at: Moment) -> Result<(), StoreError> {
+        // In one order, so that two who write at once do not wait for each other.
+        let sizes: BTreeMap<String, Option<i64>> = sizes.iter().map(|(id, size)| (id.to_string(), *size)).collect();
+        self.retry(|| async {
+            let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
+            for (id, size) in &sizes {
+                let keep = sqlx::query(KEEP_SIZE).bind(id.clone()).bind(*size).bind(at.to_string());
+                keep.execute(&mut *transaction).await?;
+            }
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
     pub async fn environment(&self, id: EnvironmentId) -> Result<Option<Environment>, StoreError> {
         self.retry(|| self.try_environment(id)).await
     }
@@ -362,6 +378,7 @@ fn read(row: &AnyRow) -> Result<Environment, StoreError> {
         created_at: row.parse("created_at")?,
         last_activity_at: row.parse("last_activity_at")?,
         size_bytes: row.optional_number("size_bytes")?,
+        size_at: row.parse_optional("size_at")?,
         metadata: metadata.map_err(|error| row.nonsense("metadata", &error))?,
         related_issues: Vec::new(),
         related_prs: Vec::new(),

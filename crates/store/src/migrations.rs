@@ -17,6 +17,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (3, "resolutions", include_str!("../migrations/0003_resolutions.sql")),
     (4, "trash", include_str!("../migrations/0004_trash.sql")),
     (5, "verdicts", include_str!("../migrations/0005_verdicts.sql")),
+    (6, "sizes", include_str!("../migrations/0006_sizes.sql")),
 ];
 
 fn migrator() -> Migrator {

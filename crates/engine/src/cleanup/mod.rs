@@ -113,6 +113,9 @@ impl Isolation {
             }
         }
         progress(here.len(), here.len());
+        if scope == Scope::Everything && !dry_run {
+            self.measure(codebase, &here).await;
+        }
         if scope == Scope::Everything && steady && !dry_run {
             let swept = self.sweep_trash(codebase, now).await?;
             if !swept.expired.is_empty() {

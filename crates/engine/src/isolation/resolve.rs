@@ -257,6 +257,7 @@ mod tests {
             created_at: now,
             last_activity_at: now,
             size_bytes: None,
+            size_at: None,
             metadata: EnvironmentMetadata::default(),
             related_issues: vec![],
             related_prs: vec![],

@@ -5,6 +5,7 @@ mod cleanup;
 mod many;
 mod provider;
 mod restore;
+mod size;
 mod trash;
 
 use grove_engine::codebases::Codebases;

@@ -1,4 +1,5 @@
 use std::fs;
+use std::process::Command;
 
 use grove_testkit::{Ran, TestRepo, both_engines};
 
@@ -43,6 +44,7 @@ both_engines! {
             assert!(fresh.get(key).is_some(), "{key}: {fresh}");
         }
         let text = grove.grove(["worktree", "list"]).ok().stdout;
+        assert!(text.contains("SIZE") && text.contains("KiB"), "{text}");
         assert_eq!(text.lines().count(), 8, "{text}");
         assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
     }
@@ -61,8 +63,31 @@ both_engines! {
         let (code, _) = grove.grove(["worktree", "show", &id[..8], "--json"]).fails(1).error();
         assert_eq!(code, "ambiguous", "two ids made in one second share their start");
         let text = grove.grove(["worktree", "show", "issue-42"]).ok().stdout;
-        assert!(text.contains("issue 42") && text.contains("fresh"), "{text}");
+        assert!(text.contains("issue 42") && text.contains("fresh") && text.contains("KiB"), "{text}");
     }
+}
+
+#[test]
+fn what_is_mounted_in_a_worktree_is_not_part_of_its_size() {
+    let inside = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-e", "-c", script, "sh"]);
+        command
+    };
+    if !inside("mount -t tmpfs none /mnt").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    let grove = sandbox(TestRepo::new());
+    let mounted = path(&created(&grove, &["x"])).join("mounted");
+    fs::create_dir(&mounted).unwrap();
+    let show = grove.command(["worktree", "show", "x", "--json"]);
+    let mut command =
+        inside("mount -t tmpfs none \"$1\"; head -c 9000000 /dev/zero > \"$1/large\"; shift; exec \"$@\"");
+    command.arg(&mounted).arg(show.get_program()).args(show.get_args()).current_dir(grove.repo.path()).env_clear();
+    command.envs(show.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let size = Ran::from(&mut command).ok().json()["size_bytes"].as_i64().unwrap();
+    assert!((1..1_000_000).contains(&size), "{size}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ both_engines! {
             include_str!("seeds/0003_resolutions.sql"),
             include_str!("seeds/0004_trash.sql"),
             include_str!("seeds/0005_verdicts.sql"),
+            include_str!("seeds/0006_sizes.sql"),
         ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {
@@ -83,6 +84,8 @@ both_engines! {
             (Status::Active, vec![41, 42], false),
             (Status::Creating, vec![], true),
         ]);
+        let sizes: Vec<_> = environments.iter().map(|e| (e.size_bytes, e.size_at.map(|at| at.to_string()))).collect();
+        assert_eq!(sizes, [(None, None), (Some(8192), Some("2026-01-06T00:00:00.000000Z".to_owned())), (None, None)]);
         assert_eq!(store.journal(environments[2].id).await.unwrap().len(), 1);
         assert_eq!(store.resolution(environments[1].id).await.unwrap().as_deref(), Some("[]"));
         let conversations = store.conversations_in(codebases[0].id).await.unwrap();

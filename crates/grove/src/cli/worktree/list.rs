@@ -65,7 +65,7 @@ fn show(context: &Context, found: &[View], several: bool) {
 }
 
 fn table(views: &[View], several: bool) -> Table {
-    let mut table = Table::new(["state", "branch", "work", "base", "changes", "active", "path"]);
+    let mut table = Table::new(["state", "branch", "work", "base", "changes", "size", "active", "path"]);
     for view in views {
         let branch = if several {
             format!("{} {}", output::dim(&view.codebase), output::strong(&view.branch))
@@ -78,6 +78,7 @@ fn table(views: &[View], several: bool) -> Table {
             work(view),
             base(view),
             changes(view),
+            output::size(view.size_bytes),
             output::ago(view.last_activity_at),
             output::dim(&output::short_path(&view.path)),
         ]);

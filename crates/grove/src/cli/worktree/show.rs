@@ -34,6 +34,7 @@ pub async fn run(context: &Context, named: &Named) -> Done {
                 .to_owned(),
             ),
             ("changes", if view.dirty { format!("yes, {} untracked", view.untracked) } else { "none".to_owned() }),
+            ("size", output::size(view.size_bytes)),
             ("conversations", view.conversations.join(", ")),
             ("created", output::ago(view.created_at)),
             ("last active", output::ago(view.last_activity_at)),
