@@ -2,6 +2,7 @@
 
 mod choosing;
 mod cleanup;
+mod forge;
 mod many;
 mod provider;
 mod restore;
