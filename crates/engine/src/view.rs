@@ -1,11 +1,12 @@
 //! Environments as people and scripts see them: the record together with what git and the disk say.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use grove_git::parse::{self, Status as GitStatus};
 use grove_git::verdict::Verdict;
 use grove_git::{Git, Place, links};
-use grove_model::{Codebase, Environment, MergeMethod, Moment, State, Status};
+use grove_model::{Codebase, CommitSha, Environment, MergeMethod, Moment, State, Status};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -151,6 +152,8 @@ pub struct View {
     pub adopted: bool,
     pub base: Option<String>,
     pub base_sha: Option<String>,
+    /// When the commit that the work began from was made.
+    pub base_at: Option<Moment>,
     pub head_sha: Option<String>,
     pub conversations: Vec<String>,
     pub created_by_platform: Option<String>,
@@ -178,9 +181,10 @@ impl Isolation {
         let conversations = self.store.conversations_in(codebase.id).await?;
         let now = Moment::now();
         let (ended, mut live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
-        let (facts, standings, sizes) = tokio::join!(
+        let (facts, standings, bases, sizes) = tokio::join!(
             facts_of(&self.git, codebase, &live),
             self.standings(codebase, &live, now),
+            self.base_times(codebase, live.iter().chain(&ended)),
             self.measure_some(codebase, &live, now)
         );
         let standings = standings?;
@@ -194,14 +198,30 @@ impl Isolation {
             .chain(ended.into_iter().map(|environment| (environment, None)))
             .map(|(environment, facts)| {
                 let conversations = conversations.get(&environment.id).cloned().unwrap_or_default();
-                view(codebase, &environment, facts.as_ref(), standings.get(&environment.id), conversations)
+                let standing = standings.get(&environment.id);
+                let base_at = environment.base_sha.as_ref().and_then(|base| bases.get(base)).copied();
+                view(codebase, &environment, facts.as_ref(), standing, base_at, conversations)
             })
             .collect();
         views.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(views)
     }
 
-    /// One environment of which the facts are known already.
+    /// When the commits that these environments began from were made, as far as git can say.
+    async fn base_times(
+        &self,
+        codebase: &Codebase,
+        environments: impl Iterator<Item = &Environment>,
+    ) -> HashMap<CommitSha, Moment> {
+        let bases = environments.filter_map(|environment| environment.base_sha.clone()).collect();
+        self.repository(codebase).commit_times(&bases).await.unwrap_or_else(|error| {
+            tracing::warn!("the ages of the bases are not known: {error}");
+            HashMap::new()
+        })
+    }
+
+    /// One environment of which the facts are known already. The age of its base is left to the
+    /// list: nobody who waits for a new one needs to wait for that.
     pub async fn view_of_new(
         &self,
         codebase: &Codebase,
@@ -219,7 +239,7 @@ impl Isolation {
             let standings = self.standings(codebase, std::slice::from_ref(environment), Moment::now()).await?;
             standings.into_values().next()
         };
-        Ok(view(codebase, environment, Some(&Ok(facts)), standing.as_ref(), conversations))
+        Ok(view(codebase, environment, Some(&Ok(facts)), standing.as_ref(), None, conversations))
     }
 }
 
@@ -228,6 +248,7 @@ fn view(
     environment: &Environment,
     facts: Option<&Result<Facts, String>>,
     standing: Option<&Standing>,
+    base_at: Option<Moment>,
     conversations: Vec<String>,
 ) -> View {
     let present = match facts {
@@ -258,6 +279,7 @@ fn view(
         adopted: environment.is_adopted(),
         base: environment.base_ref.clone(),
         base_sha: environment.base_sha.as_ref().map(ToString::to_string),
+        base_at,
         head_sha: head.map(|sha| sha.to_string()),
         conversations,
         created_by_platform: environment.created_by_platform.clone(),

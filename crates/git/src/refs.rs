@@ -1,6 +1,8 @@
 //! Reading, making and moving refs; nothing is moved without saying where it must be before.
 
-use grove_model::{BranchName, CommitSha};
+use std::collections::{BTreeSet, HashMap};
+
+use grove_model::{BranchName, CommitSha, Moment};
 
 use crate::parse::{self, REF_FORMAT, RefLine};
 use crate::{GitError, Repository};
@@ -61,6 +63,22 @@ impl Repository {
     pub async fn is_ancestor(&self, older: &CommitSha, newer: &CommitSha) -> Result<bool, GitError> {
         let asked = self.command("merge-base").args(["--is-ancestor", older.as_str(), newer.as_str()]);
         Ok(asked.run_for(&[0, 1]).await?.code == 0)
+    }
+
+    /// When each of these commits was made, in one process. One that is not there any more is left
+    /// out, and does not spoil the others.
+    pub async fn commit_times(&self, commits: &BTreeSet<CommitSha>) -> Result<HashMap<CommitSha, Moment>, GitError> {
+        if commits.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let flags = ["--no-walk=unsorted", "--ignore-missing", "--no-commit-header", "--format=%H %ct", "--stdin"];
+        let names: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let listed = self.command("rev-list").args(flags).stdin(names).text().await?;
+        let read = |line: &str| {
+            let (commit, seconds) = line.split_once(' ')?;
+            Some((commit.parse().ok()?, Moment::from_unix(seconds.parse().ok()?)?))
+        };
+        listed.lines().map(|line| read(line).ok_or_else(|| GitError::unreadable("rev-list", line))).collect()
     }
 
     /// What a branch follows: `origin/feature`.

@@ -116,6 +116,11 @@ pub fn ago(moment: Moment) -> String {
     if on_terminal() { format!("{} ago", Moment::now().age_since(moment)) } else { moment.to_string() }
 }
 
+/// `3 days old` on a terminal, the full time anywhere else.
+pub fn old(moment: Moment) -> String {
+    if on_terminal() { format!("{} old", Moment::now().age_since(moment)) } else { format!("of {moment}") }
+}
+
 /// `1.2 MiB`, or nothing where nothing is known.
 pub fn size(bytes: Option<i64>) -> String {
     bytes.and_then(|bytes| u64::try_from(bytes).ok()).map(human_size).unwrap_or_default()

@@ -115,7 +115,7 @@ impl Isolation {
         Ok(Answer::of(Some(others.join(", ")).filter(|text| !text.is_empty())))
     }
 
-    pub(super) fn repository(&self, codebase: &Codebase) -> Repository {
+    pub(crate) fn repository(&self, codebase: &Codebase) -> Repository {
         Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir)
     }
 }

@@ -39,7 +39,7 @@ both_engines! {
         ]);
         assert!(list[6]["error"].as_str().is_some());
         // Every key that scripts rely on.
-        let keys = ["id","codebase","workflow_type","workflow_id","branch","path","provider","status","state","merged_by","ahead","behind","dirty","untracked","adopted","base","base_sha","head_sha","conversations","created_by_platform","created_at","last_activity_at","size_bytes","metadata"];
+        let keys = ["id","codebase","workflow_type","workflow_id","branch","path","provider","status","state","merged_by","ahead","behind","dirty","untracked","adopted","base","base_sha","base_at","head_sha","conversations","created_by_platform","created_at","last_activity_at","size_bytes","metadata"];
         for key in keys {
             assert!(fresh.get(key).is_some(), "{key}: {fresh}");
         }
@@ -64,6 +64,43 @@ both_engines! {
         assert_eq!(code, "ambiguous", "two ids made in one second share their start");
         let text = grove.grove(["worktree", "show", "issue-42"]).ok().stdout;
         assert!(text.contains("issue 42") && text.contains("fresh") && text.contains("KiB"), "{text}");
+    }
+}
+
+both_engines! {
+    fn the_age_of_each_base_is_told_and_one_that_is_gone_spoils_no_other(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let commit = |file: &str, date: &str| {
+            grove.repo.write(file, file);
+            grove.repo.git(&["add", "."]);
+            let mut command = grove.repo.command(grove.repo.path(), &["commit", "-q", "-m", file]);
+            assert!(command.env("GIT_COMMITTER_DATE", date).status().unwrap().success());
+        };
+        commit("old", "2020-02-02T02:02:02Z");
+        created(&grove, &["early"]);
+        commit("lost", "2021-02-02T02:02:02Z");
+        let lost = created(&grove, &["lost"]);
+        grove.repo.git(&["reset", "-q", "--hard", "HEAD~"]);
+        commit("new", "2022-02-02T02:02:02Z");
+        created(&grove, &["late"]);
+        let ages = |all: &[&str]| -> Vec<Option<String>> {
+            let list = grove.grove(["worktree", "list", "--json"].iter().chain(all)).ok().json();
+            list.as_array().unwrap().iter().map(|e| e["base_at"].as_str().map(str::to_owned)).collect()
+        };
+        let [early, middle, late] =
+            ["2020", "2021", "2022"].map(|year| Some(format!("{year}-02-02T02:02:02.000000Z")));
+        assert_eq!(ages(&[]), [early.clone(), middle, late.clone()]);
+        let text = grove.grove(["worktree", "list"]).ok().stdout;
+        assert!(text.contains("main -1, of 2020-02-02T02:02:02.000000Z"), "{text}");
+        // The commit is dropped for good, together with its environment.
+        grove.grove(["worktree", "remove", "lost"]).ok();
+        grove.grove(["worktree", "trash", "drop", "lost"]).ok();
+        grove.repo.git(&["update-ref", "-d", "refs/heads/lost"]);
+        grove.repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+        grove.repo.git(&["gc", "--quiet", "--prune=now"]);
+        let missing = grove.repo.command(grove.repo.path(), &["cat-file", "-e", lost["base_sha"].as_str().unwrap()]);
+        assert!(!{missing}.status().unwrap().success(), "the commit is gone");
+        assert_eq!(ages(&["--all"]), [early, None, late]);
     }
 }
 

@@ -106,12 +106,14 @@ fn work(view: &View) -> String {
     }
 }
 
-/// `origin/main +2 -1`: two commits ahead of it, one behind.
+/// `origin/main +2 -1, 3 days old`: two commits ahead of it, one behind; the commit that the work
+/// began from was made three days ago.
 fn base(view: &View) -> String {
     let Some(base) = &view.base else { return String::new() };
     let count =
         |sign: char, count: Option<u64>| count.filter(|n| *n > 0).map(|n| format!(" {sign}{n}")).unwrap_or_default();
-    format!("{base}{}{}", count('+', view.ahead), count('-', view.behind))
+    let age = view.base_at.map(|at| format!(", {}", output::old(at))).unwrap_or_default();
+    format!("{base}{}{}{age}", count('+', view.ahead), count('-', view.behind))
 }
 
 fn changes(view: &View) -> String {

@@ -28,6 +28,7 @@ pub async fn run(context: &Context, named: &Named) -> Done {
                     short(&view.base_sha),
                     count("ahead", view.ahead),
                     count("behind", view.behind),
+                    view.base_at.map(output::old).unwrap_or_default(),
                 ]
                 .join(" ")
                 .trim()
