@@ -40,7 +40,8 @@ pub struct Finished {
     pub left_behind: bool,
 }
 
-/// Merges `branch`, which is at `head`, into its base `base_name` (`main`, `origin/main`).
+/// Merges `branch`, which is at `head`, into its base `base_name` (`main`, `origin/main`). A base that
+/// has it already is left as it is: whoever was cut short after the merge may ask again.
 pub async fn finish(
     repo: &Repository,
     branch: &BranchName,
@@ -49,7 +50,15 @@ pub async fn finish(
     method: Method,
 ) -> Result<Finished, FinishError> {
     let target = target(repo, base_name).await?;
+    let already =
+        |target: &Target| Finished { base: target.base.clone(), commit: target.tip.clone(), left_behind: false };
+    if repo.is_ancestor(head, &target.tip).await? {
+        return Ok(already(&target));
+    }
     let tree = merged_tree(repo, branch, head, &target).await?;
+    if method == Method::Squash && tree == repo.tree_of(&target.tip).await? {
+        return Ok(already(&target));
+    }
     let commit = commit(repo, branch, head, &target.tip, &tree, method).await?;
     let full_ref = target.base.full_ref();
     let on_base = repo.current_branch().await?.as_deref() == Some(target.base.as_str()) && !repo.bare;

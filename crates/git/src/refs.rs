@@ -60,6 +60,11 @@ impl Repository {
         }
     }
 
+    /// The name of all that is in a commit.
+    pub async fn tree_of(&self, commit: &CommitSha) -> Result<String, GitError> {
+        self.command("rev-parse").args(["--verify", "--end-of-options", &format!("{commit}^{{tree}}")]).text().await
+    }
+
     pub async fn is_ancestor(&self, older: &CommitSha, newer: &CommitSha) -> Result<bool, GitError> {
         let asked = self.command("merge-base").args(["--is-ancestor", older.as_str(), newer.as_str()]);
         Ok(asked.run_for(&[0, 1]).await?.code == 0)
