@@ -30,6 +30,11 @@ pub(super) fn shed_place(files: &Path) -> PathBuf {
     files.with_extension("shed")
 }
 
+/// A file that is being written again.
+pub(super) fn unfinished_file(files: &Path) -> PathBuf {
+    files.with_extension("new")
+}
+
 impl Trashed {
     /// Renames ignored folders that can be made again (`names`) out of the way, and gives where they
     /// are now: an undo need not wait until they are deleted.
@@ -110,8 +115,10 @@ impl Trashed {
         }
         lines.extend(folders.into_values());
         let failed = |path: &Path| RemovalError::io(format!("{} cannot be written", path.display()));
-        // Known before it is gone.
-        write_synced(&list, lines.concat()).map_err(failed(&list))?;
+        // Known before it is gone; and known whole, or half a list would keep an undo from reading it.
+        let unfinished = list.with_extension("new");
+        write_synced(&unfinished, lines.concat()).map_err(failed(&unfinished))?;
+        fs::rename(&unfinished, &list).map_err(failed(&list))?;
         sync_dir(self.aside()).map_err(failed(self.aside()))?;
         for path in &gone {
             fs::remove_file(path).map_err(failed(path))?;
@@ -295,8 +302,10 @@ async fn write_again(repo: &Repository, files: &Path, lines: &[Compacted]) -> Re
         };
         let path = files.join(&line.path);
         let write = || {
-            // Under another name first: a file that is there is whole.
-            let temporary = path.with_file_name(format!(".grove-{}", grove_model::Nonce::new()));
+            // Beside the worktree first: a file that is there is whole, and what a crash leaves is not
+            // among somebody's files.
+            let temporary = unfinished_file(files);
+            gone(fs::remove_file(&temporary))?;
             write_synced(&temporary, bytes)?;
             fs::set_permissions(&temporary, fs::Permissions::from_mode(line.mode))?;
             File::options()

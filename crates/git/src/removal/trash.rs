@@ -438,7 +438,9 @@ impl Trashed {
                 rename(from, to)?;
             }
         }
-        for dir in doomed.into_iter().map(|(_, to)| to).chain([compact::shed_place(files)]) {
+        for dir in
+            doomed.into_iter().map(|(_, to)| to).chain([compact::shed_place(files), compact::unfinished_file(files)])
+        {
             let deleted = compact::delete_slowly(&dir).await;
             deleted.map_err(RemovalError::io(format!("{} cannot be deleted", dir.display())))?;
         }
