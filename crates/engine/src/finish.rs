@@ -5,6 +5,7 @@ use grove_git::finish::{FinishError, Finished, Method, finish};
 use grove_git::lock::Holder;
 use grove_model::{Codebase, Environment, Status};
 
+use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
 use crate::removal::{BranchWish, Held, RemovalWish, Removed};
 
@@ -31,6 +32,7 @@ impl Isolation {
         let base = environment.base_ref.clone().ok_or_else(|| broken("nothing is recorded of its base"))?;
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         self.store.advance(environment.id, environment.status, Status::Merging, None).await?;
+        fault_point("merging");
         let finished = match finish(&repo, &environment.branch, &head, &base, method).await {
             Ok(finished) => finished,
             Err(error) => {
@@ -40,8 +42,11 @@ impl Isolation {
                 return Err(IsolationError::Finish(Box::new(error)));
             }
         };
+        fault_point("merged");
         self.store.record(environment.id, "merged", Some(finished.commit.as_str())).await?;
+        fault_point("merge-recorded");
         self.store.advance(environment.id, Status::Merging, Status::Active, None).await?;
+        fault_point("finished");
         let environment = self.reread(&environment).await?;
         // Removal takes it by itself, and looks at everything once more.
         drop(lock);
@@ -60,8 +65,13 @@ impl Isolation {
         if self.try_alone(&lock)? == Holder::Mover {
             return Ok(false);
         }
-        self.store.advance(environment.id, Status::Merging, Status::Active, None).await?;
+        self.end_merging(environment).await?;
         Ok(true)
+    }
+
+    /// The same for a caller who has seen by the lock that nobody is at it.
+    pub(crate) async fn end_merging(&self, environment: &Environment) -> Result<(), IsolationError> {
+        Ok(self.store.advance(environment.id, Status::Merging, Status::Active, None).await?)
     }
 
     /// Gives the work up: the environment and its branch go, whatever is on them, and can be brought

@@ -85,12 +85,18 @@ impl Isolation {
         }
     }
 
-    /// The record as it is now, with what a crash left half way finished.
-    async fn as_it_is(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
+    /// The record as it is now, with what a crash left half way finished. For a caller who has seen
+    /// by the lock that nobody moves it.
+    pub(super) async fn as_it_is(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<Environment, IsolationError> {
         let now = self.reread(environment).await?;
         match now.status {
             Status::Creating => drop(self.recover(codebase, &now).await?),
             Status::Removing => drop(self.recover_held(codebase, &now).await?),
+            Status::Merging if now.node == self.node => self.end_merging(&now).await?,
             _ => {}
         }
         let now = self.reread(environment).await?;

@@ -4,6 +4,7 @@ use grove_model::{Codebase, Environment, Moment, Question, Status};
 
 use super::execute::Rest;
 use super::{Held, RemovalWish, Removed};
+use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
 
 impl Isolation {
@@ -15,7 +16,14 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<Environment, IsolationError> {
-        let Held { lock, environment, removable } = self.hold(codebase, environment, &[Status::Active]).await?;
+        let Held { lock, environment, removable } = match self.hold(codebase, environment, &[Status::Active]).await {
+            Err(error @ IsolationError::InTheMaking { .. }) => {
+                // Put away by somebody who was quicker, or who was cut short after it was.
+                let now = self.reread(environment).await?;
+                return if now.status == Status::Hibernated { Ok(now) } else { Err(error) };
+            }
+            held => held?,
+        };
         let reasons = removable.against(&[Question::LiveRun, Question::NestedWorktree]);
         if !reasons.is_empty() {
             return Err(self.refusal(environment, reasons));
@@ -29,6 +37,7 @@ impl Isolation {
                 tracing::warn!(environment = %environment.id, "not compacted: {error}");
             }
         }
+        fault_point("compacted");
         drop(lock);
         self.reread(&environment).await
     }
@@ -50,9 +59,16 @@ impl Isolation {
     /// Brings a hibernated environment back, at the same path.
     pub async fn wake(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
         let now = self.reread(environment).await?;
-        match now.status {
-            Status::Hibernated | Status::Removing => self.undo(codebase, &now).await,
-            status => Err(IsolationError::NotHibernated { branch: now.branch, status }),
+        if !matches!(now.status, Status::Hibernated | Status::Removing) {
+            return Err(IsolationError::NotHibernated { branch: now.branch, status: now.status });
+        }
+        match self.undo(codebase, &now).await {
+            Err(error @ IsolationError::NotInTrash(_)) => {
+                // Somebody else woke it, or what was cut short has brought it back.
+                let now = self.reread(&now).await?;
+                if now.status == Status::Active { Ok(now) } else { Err(error) }
+            }
+            woken => woken,
         }
     }
 }

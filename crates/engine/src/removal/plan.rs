@@ -41,9 +41,13 @@ impl Isolation {
         self.quarantine_broken(codebase).await?;
         let lock = self.lock_of(codebase, environment)?;
         let holder = self.wait_for_mover(&lock).await?;
-        let environment = self.reread(environment).await?;
-        if holder == Holder::Mover || !may_be.contains(&environment.status) {
-            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
+        let busy = || IsolationError::InTheMaking { work: environment.work.to_string() };
+        if holder == Holder::Mover {
+            return Err(busy());
+        }
+        let environment = self.as_it_is(codebase, environment).await?;
+        if !may_be.contains(&environment.status) {
+            return Err(busy());
         }
         let why = match self.plan_with(codebase, &environment, &Asker::Person, &holder).await? {
             Plan::Remove(removable) => return Ok(Held { lock, environment, removable }),

@@ -13,13 +13,14 @@ use crate::blocked::SmallDisk;
 use crate::crash::{CALLS, can_trace, killed_at_call};
 use crate::{created, on, path, sandbox};
 
-const REMOVAL: [&str; 6] = ["removing", "pinned", "files-buried", "entry-buried", "branch-gone", "destroyed"];
-const UNDO: [&str; 6] = ["returning", "entry-returned", "branches-returned", "files-returned", "forgotten", "undone"];
+pub const REMOVAL: [&str; 6] = ["removing", "pinned", "files-buried", "entry-buried", "branch-gone", "destroyed"];
+pub const UNDO: [&str; 6] =
+    ["returning", "entry-returned", "branches-returned", "files-returned", "forgotten", "undone"];
 
 /// A worktree with a bit of everything, on a branch that goes with it, and how it looks.
-struct Subject<'a> {
-    grove: &'a Sandbox,
-    dir: PathBuf,
+pub struct Subject<'a> {
+    pub grove: &'a Sandbox,
+    pub dir: PathBuf,
     files: Picture,
     entry: Picture,
     refs: String,
@@ -39,7 +40,7 @@ fn fill(repo: &TestRepo, dir: &Path) {
 }
 
 impl<'a> Subject<'a> {
-    fn new(grove: &'a Sandbox) -> Self {
+    pub fn new(grove: &'a Sandbox) -> Self {
         let dir = path(&created(grove, &["x"]));
         fill(&grove.repo, &dir);
         let files = Picture::of(&dir);
@@ -56,7 +57,7 @@ impl<'a> Subject<'a> {
 
     /// Everything is as it was, and nothing of ours is left over.
     #[track_caller]
-    fn assert_whole(&self, when: &str) {
+    pub fn assert_whole(&self, when: &str) {
         assert_eq!(self.files.differences(&Picture::of(&self.dir)), Vec::<String>::new(), "{when}");
         let entry = Picture::of_entry(&self.grove.repo.path().join(".git/worktrees/x"), &[]);
         assert_eq!(self.entry.differences(&entry), Vec::<String>::new(), "{when}");
@@ -93,7 +94,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-fn killed(mut command: std::process::Command, step: &str) {
+pub fn killed(mut command: std::process::Command, step: &str) {
     let status = command.env("GROVE_FAULT_AT", step).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     assert_eq!(status.signal(), Some(9), "{step} is a step");
 }

@@ -3,6 +3,7 @@
 mod blocked;
 mod codebase;
 mod crash;
+mod crash_finish;
 mod crash_removal;
 mod create;
 mod doctor;
