@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use grove_git::verdict::{Subject, Tips, Verdict, reflog_tells_of_commits, verdicts};
+use grove_git::verdict::{Subject, Tips, Verdict, verdicts, worked_on};
 use grove_git::{GitError, Repository};
 use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, Kind, MergeMethod, Moment, Status};
 use jiff::SignedDuration;
@@ -91,11 +91,20 @@ impl Isolation {
         environments: &[Environment],
     ) -> Result<HashMap<EnvironmentId, Verdict>, IsolationError> {
         let known = self.store.verdicts(codebase.id).await?;
+        let branches = environments.iter().map(|environment| environment.branch.full_ref());
+        let worked = match worked_on(repo, &branches.filter(|name| tips.get(name).is_some()).collect::<Vec<_>>()).await
+        {
+            Ok(worked) => worked,
+            Err(error) => return Ok(environments.iter().map(|e| (e.id, unknown_verdict(&error))).collect()),
+        };
         let (mut found, mut asked) = (HashMap::new(), Vec::new());
         for environment in environments {
-            let Some(subject) = subject(codebase, tips, environment) else {
-                found.insert(environment.id, unknown_verdict(&"its branch is not there any more"));
-                continue;
+            let subject = match subject(tips, &worked, environment) {
+                Ok(subject) => subject,
+                Err(why) => {
+                    found.insert(environment.id, unknown_verdict(&why));
+                    continue;
+                }
             };
             let key = key_of(&subject);
             match known.get(&key).and_then(|text| serde_json::from_str(text).ok()) {
@@ -172,16 +181,16 @@ fn unknown(environments: &[Environment], error: &GitError) -> HashMap<Environmen
     environments.iter().map(|environment| (environment.id, standing(environment))).collect()
 }
 
-fn subject(codebase: &Codebase, tips: &Tips, environment: &Environment) -> Option<Subject> {
+/// What is to be judged, or why it cannot be.
+fn subject(tips: &Tips, worked_on: &HashMap<String, bool>, environment: &Environment) -> Result<Subject, &'static str> {
     let full_ref = environment.branch.full_ref();
-    let head = tips.get(&full_ref)?.clone();
-    let log = fs::read(codebase.git_common_dir.join("logs").join(&full_ref)).unwrap_or_default();
+    let head = tips.get(&full_ref).ok_or("its branch is not there any more")?.clone();
+    let worked_on = worked_on.get(&full_ref).ok_or("the reflog of its branch cannot be read")?;
     // A pull request's commits were made elsewhere.
     let pull_request = matches!(environment.work.kind(), Kind::Pr | Kind::Review);
-    let had_own = reflog_tells_of_commits(&String::from_utf8_lossy(&log))
-        || (pull_request && environment.head_sha != environment.base_sha);
+    let had_own = *worked_on || (pull_request && environment.head_sha != environment.base_sha);
     let bases = environment.base_ref.as_deref().map(|base| tips.bases(base)).unwrap_or_default();
-    Some(Subject { head, base_sha: environment.base_sha.clone(), bases, had_own })
+    Ok(Subject { head, base_sha: environment.base_sha.clone(), bases, had_own })
 }
 
 fn key_of(subject: &Subject) -> (String, String) {

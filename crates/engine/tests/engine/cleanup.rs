@@ -4,7 +4,7 @@ use std::fs;
 
 use grove_engine::cleanup::{Closed, Report, Scope};
 use grove_engine::isolation::IsolationError;
-use grove_model::{Environment, Moment, State, Status};
+use grove_model::{Environment, MergeMethod, Moment, State, Status};
 use grove_store::ConversationRef;
 use grove_testkit::{Picture, TestRepo, TestStore, both_engines};
 use jiff::SignedDuration;
@@ -83,6 +83,49 @@ async fn state(world: &World, environment: &Environment) -> State {
 }
 
 both_engines! {
+    async fn branches_of_a_reftable_repository_tell_of_their_commits_too(store: TestStore) {
+        for git in grove_testkit::gits() {
+            let test = TestRepo::with_git(&git);
+            let root = test.dir().join("reftable");
+            let init = ["init", "-q", "-b", "main", "--ref-format=reftable", root.to_str().unwrap()];
+            if !test.command(&test.dir(), &init).output().unwrap().status.success() {
+                continue;
+            }
+            test.git_in(&root, &["commit", "-q", "--allow-empty", "-m", "first"]);
+            let home = test.dir().join("grove");
+            let world = World::open_in(&test.hermetic_git(), &root, &home, &store.url, &[]).await;
+            let mut made = Vec::new();
+            for name in ["fresh", "followed", "merged", "forwarded", "unmerged", "without-log"] {
+                made.push(make(&world, name).await);
+            }
+            for environment in &made[2..] {
+                commit(&test, environment, environment.branch.as_str());
+            }
+            test.git_in(&root, &["merge", "-q", "--no-ff", "-m", "merge", "merged"]);
+            test.git_in(&root, &["merge", "-q", "--no-ff", "-m", "merge", "forwarded"]);
+            test.git_in(&root, &["merge", "-q", "--no-ff", "-m", "merge", "without-log"]);
+            // Brought up to date is not worked on.
+            for environment in [&made[1], &made[3]] {
+                test.git_in(&environment.path, &["merge", "-q", "--ff-only", "main"]);
+            }
+            test.git_in(&root, &["reflog", "expire", "--expire=now", "refs/heads/without-log"]);
+            let views = world.isolation.views(&world.codebase, false).await.unwrap();
+            let states: Vec<_> = views.iter().map(|view| (view.branch.as_str(), view.state, view.merged_by)).collect();
+            let ancestor = Some(MergeMethod::Ancestor);
+            assert_eq!(states, [
+                ("fresh", State::Fresh, None),
+                ("followed", State::Fresh, None),
+                ("merged", State::Merged, ancestor),
+                ("forwarded", State::Merged, ancestor),
+                ("unmerged", State::Active, None),
+                ("without-log", State::Fresh, None),
+            ]);
+            assert_eq!(branches(&clean(&world, Scope::Merged).await), ["merged", "forwarded"]);
+            world.isolation.undo(&world.codebase, &made[2]).await.unwrap();
+            assert!(made[2].path.join("merged").exists());
+        }
+    }
+
     async fn merged_ones_go_with_their_branches_and_come_back(store: TestStore) {
         let test = TestRepo::new();
         let world = World::open(&test, &store).await;

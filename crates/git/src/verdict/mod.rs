@@ -13,6 +13,7 @@
 mod graph;
 mod patch;
 mod paths;
+mod reflog;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GitError, Repository};
 use graph::{Graph, Place};
+
+pub use reflog::{reflog_tells_of_commits, worked_on};
 
 /// A branch to be judged.
 #[derive(Clone, Debug)]
@@ -294,49 +297,5 @@ impl Tips {
         let mut found = vec![tip.at.clone()];
         found.extend(upstream.filter(|at| **at != tip.at).cloned());
         found
-    }
-}
-
-/// Whether a branch's reflog tells of a commit made on it, not of one that it was moved to.
-pub fn reflog_tells_of_commits(log: &str) -> bool {
-    let made = ["commit", "cherry-pick", "revert", "am", "rebase", "merge", "pull"];
-    log.lines().filter_map(|line| line.split_once('\t')).any(|(ids, message)| {
-        let verb = message.split([':', ' ', '(']).next().unwrap_or_default();
-        // A rebase of nothing ends where it was to go.
-        let now = ids.split(' ').nth(1).unwrap_or_default();
-        let onto = message.rsplit_once(" onto ").map(|(_, onto)| onto.trim());
-        let moved = message.contains(": Fast-forward") || onto.is_some_and(|onto| onto == now);
-        made.contains(&verb) && !moved
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reflog_tells_making_from_moving() {
-        let log = |message: &str| format!("a b A <a@b> 1 +0000\t{message}\n");
-        for made in [
-            "commit: x",
-            "commit (amend): x",
-            "commit (initial): x",
-            "cherry-pick: x",
-            "rebase (finish): refs/heads/x onto y",
-            "merge main: Merge made by the 'ort' strategy.",
-            "am: x",
-        ] {
-            assert!(reflog_tells_of_commits(&log(made)), "{made}");
-        }
-        for moved in [
-            "branch: Created from main",
-            "reset: moving to x",
-            "merge main: Fast-forward",
-            "pull: Fast-forward",
-            "grove: 0192",
-            "commitment",
-        ] {
-            assert!(!reflog_tells_of_commits(&log(moved)), "{moved}");
-        }
     }
 }
