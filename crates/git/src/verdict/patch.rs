@@ -56,9 +56,10 @@ async fn patch_of(repo: &Repository, from: &CommitSha, to: &CommitSha) -> Result
     Ok([format!("commit {to}\n").as_bytes(), &patch].concat())
 }
 
-/// The id of each patch, by the commit that is named before it.
+/// The id of each patch, by the commit that is named before it. As it is: a change that differs in
+/// spaces alone is another change.
 async fn ids(repo: &Repository, patches: Vec<u8>) -> Result<BTreeMap<String, String>, GitError> {
-    let listed = repo.command("patch-id").arg("--stable").stdin(patches).long().text().await?;
+    let listed = repo.command("patch-id").arg("--verbatim").stdin(patches).long().text().await?;
     Ok(listed
         .lines()
         .filter_map(|line| line.split_once(' '))

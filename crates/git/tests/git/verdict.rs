@@ -81,7 +81,7 @@ fn word(verdict: &Verdict) -> String {
 
 type Scenario = (&'static str, &'static str, fn(&Story));
 
-const SCENARIOS: [Scenario; 27] = [
+const SCENARIOS: [Scenario; 31] = [
     ("nothing happened", "fresh", |_| {}),
     ("only the base went on", "fresh", |s| s.change("main", "a", 1, "later")),
     ("brought up to date without a commit", "fresh", |s| {
@@ -170,6 +170,42 @@ const SCENARIOS: [Scenario; 27] = [
         s.squash();
         s.git(&["revert", "--no-edit", "HEAD"]);
         s.git(&["revert", "--no-edit", "HEAD"]);
+        s.change("main", "a", 10, "something else");
+    }),
+    ("the same change but for its spaces", "not merged", |s| {
+        s.change("x", "a", 10, "if it:   then");
+        s.change("main", "a", 10, "if it: then");
+    }),
+    ("squash on a side of the base, later change to the same lines", "merged: patch-id", |s| {
+        s.change("x", "a", 10, "own");
+        s.git(&["checkout", "-q", "-b", "side", "main"]);
+        s.git(&["merge", "-q", "--squash", "x"]);
+        s.git(&["commit", "-q", "-m", "squashed"]);
+        s.change("main", "b", 20, "meanwhile");
+        s.git(&["merge", "-q", "--no-ff", "-m", "side", "side"]);
+        s.change("main", "a", 10, "even later");
+    }),
+    ("squash on a side of the base that was merged without it", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.git(&["checkout", "-q", "-b", "side", "main"]);
+        s.git(&["merge", "-q", "--squash", "x"]);
+        s.git(&["commit", "-q", "-m", "squashed"]);
+        s.change("main", "a", 10, "another way");
+        s.git(&["merge", "-q", "-s", "ours", "-m", "side", "side"]);
+    }),
+    ("squash and its revert, both on sides of the base, changed there", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        for side in ["one", "two"] {
+            s.git(&["checkout", "-q", "-b", side, "main"]);
+            if side == "one" {
+                s.git(&["merge", "-q", "--squash", "x"]);
+                s.git(&["commit", "-q", "-m", "squashed"]);
+            } else {
+                s.git(&["revert", "--no-edit", "one"]);
+            }
+            s.change("main", "b", if side == "one" { 5 } else { 15 }, side);
+            s.git(&["merge", "-q", "--no-ff", "-m", side, side]);
+        }
         s.change("main", "a", 10, "something else");
     }),
     ("cherry-picks", "merged: merge-tree", |s| {
