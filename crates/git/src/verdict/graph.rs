@@ -144,6 +144,29 @@ impl Graph {
         Some(Between { place: Place { ahead, behind }, forks })
     }
 
+    /// The commits from `base` down to `fork`, newest first and without it; `None` where there is a
+    /// merge between them.
+    pub fn line(&self, fork: &CommitSha, base: &CommitSha) -> Option<Vec<String>> {
+        let (fork, mut at) = (self.find(fork)?, self.find(base)?);
+        let mut line = Vec::new();
+        while at != fork {
+            line.push(self.names[at as usize].clone());
+            match self.commit(at) {
+                Commit { parents, cut: false, .. } if parents.len() == 1 => at = parents[0],
+                _ => return None,
+            }
+        }
+        Some(line)
+    }
+
+    /// All that `base` contains and `fork` does not.
+    pub fn since(&self, fork: &CommitSha, base: &CommitSha) -> Vec<&str> {
+        let (Some(fork), Some(base)) = (self.find(fork), self.find(base)) else { return Vec::new() };
+        let of_fork = self.ancestors(fork);
+        let new = self.ancestors(base).into_iter().filter(|number| !of_fork.contains(number));
+        new.map(|number| self.names[number as usize].as_str()).collect()
+    }
+
     /// Of a set that is closed downwards, those that no other one reaches.
     fn best(&self, set: &HashSet<u32>) -> Vec<u32> {
         let below: HashSet<u32> = set.iter().flat_map(|number| self.commit(*number).parents.iter().copied()).collect();
@@ -176,7 +199,7 @@ impl Graph {
 }
 
 /// The best common ancestor of all, if there is one.
-async fn common_ancestor(repo: &Repository, all: &BTreeSet<&str>) -> Result<Option<String>, GitError> {
+pub(super) async fn common_ancestor(repo: &Repository, all: &BTreeSet<&str>) -> Result<Option<String>, GitError> {
     if all.is_empty() {
         return Ok(None);
     }

@@ -131,7 +131,7 @@ pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Ver
             _ => None,
         })
         .collect();
-    let squashed = patch::squashed(repo, &conflicts).await?;
+    let squashed = patch::squashed(repo, &graph, &conflicts).await?;
     let settle = |(base, opinion): (CommitSha, Opinion)| match opinion {
         Opinion::Known(verdict) => verdict,
         Opinion::Try { tried: head, by, or, place, .. } => {

@@ -343,6 +343,62 @@ async fn a_tag_with_words_is_a_base_too() {
     assert_eq!(bases, [story.repo.sha("x").parse::<CommitSha>().unwrap()]);
 }
 
+/// However many branches conflict: no more processes for them.
+#[tokio::test]
+async fn conflicting_branches_are_judged_in_a_constant_number_of_processes() {
+    let story = Story::new(&gits()[0]);
+    let names: Vec<String> = (1..=24).map(|n| format!("x{n}")).collect();
+    for name in &names {
+        story.repo.write(name, &(1..=30).map(|n| format!("line {n}\n")).collect::<String>());
+    }
+    story.repo.commit("files");
+    let began = story.repo.sha("main");
+    for (n, name) in (1..).zip(&names) {
+        story.git(&["branch", name, &began]);
+        story.change(name, name, 10, "own");
+        match n % 3 {
+            0 => {
+                story.on("main");
+                story.git(&["merge", "-q", "--squash", name]);
+                story.git(&["commit", "-q", "-m", "squashed"]);
+            }
+            1 => story.change("main", name, 10, "another way"),
+            _ => {}
+        }
+        story.change("main", name, 10, "even later");
+    }
+    // Counts what it starts.
+    let (counting, log) = (story.repo.dir().join("counting-git"), story.repo.dir().join("started"));
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> '{}'\nexec '{}' \"$@\"\n",
+        log.display(),
+        story.repo.hermetic_git().display()
+    );
+    std::fs::write(&counting, script).unwrap();
+    std::fs::set_permissions(&counting, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let git = Git::with_program(counting);
+    let repo = Repository::discover(&git, story.repo.path()).await.unwrap();
+    let tips = Tips::of(&repo).await.unwrap();
+    let mut started = Vec::new();
+    for count in [3, 24] {
+        let subject = |name: &String| Subject {
+            head: tips.get(&format!("refs/heads/{name}")).unwrap().clone(),
+            base_sha: Some(began.parse().unwrap()),
+            bases: tips.bases("main"),
+            had_own: true,
+        };
+        let subjects: Vec<Subject> = names[..count].iter().map(subject).collect();
+        std::fs::write(&log, "").unwrap();
+        let found = verdicts(&repo, &subjects).await.unwrap();
+        started.push(std::fs::read_to_string(&log).unwrap().lines().count());
+        let merged: Vec<usize> =
+            (1..).zip(&found).filter(|(_, verdict)| word(verdict) == "merged: patch-id").map(|(n, _)| n).collect();
+        assert_eq!(merged, (1..=count).filter(|n| n % 3 == 0).collect::<Vec<_>>(), "{found:?}");
+    }
+    println!("{started:?} processes for 3 and 24 branches that conflict");
+    assert_eq!(started[0], started[1], "{started:?}");
+}
+
 /// One branch as the generator remembers it.
 struct Told {
     name: String,
