@@ -197,6 +197,14 @@ impl Codebases {
         {
             return Ok(codebase);
         }
+        self.only_or_named(None).await
+    }
+
+    /// The one named, or the only one.
+    pub async fn only_or_named(&self, name: Option<&str>) -> Result<Codebase, CodebaseError> {
+        if let Some(name) = name {
+            return self.named(name).await;
+        }
         let mut all = self.store.codebases().await?;
         match all.len() {
             0 => Err(CodebaseError::None),

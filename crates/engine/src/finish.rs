@@ -7,7 +7,7 @@ use grove_model::{Codebase, Environment, Status};
 
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
-use crate::removal::{BranchWish, Held, RemovalWish, Removed};
+use crate::removal::{Asker, BranchWish, Held, RemovalWish, Removed};
 
 impl Isolation {
     /// Merges the work into its base and removes the environment with its branch. A conflict leaves
@@ -18,9 +18,10 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
         method: Method,
+        asker: Asker,
     ) -> Result<(Finished, Result<Removed, IsolationError>), IsolationError> {
         let may_be = [Status::Active, Status::Failed];
-        let Held { lock, environment, removable } = self.hold(codebase, environment, &may_be).await?;
+        let Held { lock, environment, removable } = self.hold(codebase, environment, &may_be, &asker).await?;
         let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
         let reasons = removable.reasons(false);
         if !reasons.is_empty() {
@@ -50,7 +51,7 @@ impl Isolation {
         let environment = self.reread(&environment).await?;
         // Removal takes it by itself, and looks at everything once more.
         drop(lock);
-        let wish = RemovalWish { branch: BranchWish::Merged(head), ..RemovalWish::default() };
+        let wish = RemovalWish { branch: BranchWish::Merged(head), asker, ..RemovalWish::default() };
         Ok((finished, self.remove(codebase, &environment, &wish).await))
     }
 

@@ -6,26 +6,38 @@
 //! * [`removal`]: taking an environment away so that nothing is lost, and bringing it back.
 //! * [`owner`]: which process is at work, and whether it still is.
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
+//! * [`diff`]: what was changed in an environment.
 //! * [`finish`]: the end of a piece of work: merged, or given up.
 //! * [`sync`]: an environment is brought up to date.
 //! * [`cleanup`]: environments go when their work is finished.
 //! * [`size`]: how much room environments take.
 //! * [`standing`]: is its work merged, is anybody still at it.
 //! * [`view`]: environments as people and scripts see them.
+//! * [`talk`]: conversations, from a message to its answer.
+//! * [`commands`]: what people can ask for with a slash.
+//! * [`agent`]: the seam to coding agents.
+//! * [`reply_text`]: every sentence that a person reads in a conversation.
+//! * [`redact`]: secrets never leave in a message.
 //! * [`words`]: every sentence that a person reads when something is refused.
 
+pub mod agent;
 pub mod cleanup;
 pub mod codebases;
+pub mod commands;
+pub mod diff;
 pub mod doctor;
 pub mod finish;
 pub mod isolation;
 pub mod owner;
 pub mod reconcile;
+pub mod redact;
 pub mod removal;
+pub mod reply_text;
 pub mod settings;
 pub mod size;
 pub mod standing;
 pub mod sync;
+pub mod talk;
 pub mod view;
 pub mod words;
 

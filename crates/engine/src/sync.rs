@@ -5,7 +5,7 @@ use grove_git::sync::{merge, newest};
 use grove_model::{Codebase, CommitSha, Environment, Kind, Question, Status};
 
 use crate::isolation::{Isolation, IsolationError};
-use crate::removal::Held;
+use crate::removal::{Asker, Held};
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,8 @@ impl Isolation {
     /// environment. Unsaved changes and a conflict leave everything as it is.
     pub async fn sync(&self, codebase: &Codebase, environment: &Environment) -> Result<Synced, IsolationError> {
         let may_be = [Status::Active, Status::Failed];
-        let Held { lock: _lock, environment, removable: look } = self.hold(codebase, environment, &may_be).await?;
+        let Held { lock: _lock, environment, removable: look } =
+            self.hold(codebase, environment, &may_be, &Asker::Person).await?;
         let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
         let in_the_way = [Question::Changes, Question::HiddenChanges, Question::InProgress, Question::LiveRun];
         let reasons = look.against(&in_the_way);

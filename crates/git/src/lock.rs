@@ -5,8 +5,8 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use grove_model::EnvironmentId;
 use rustix::fs::{FlockOperation, flock};
@@ -18,8 +18,15 @@ pub struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] F
 /// Waits for the lock `name` of the repository. Polls, so that a caller that gives up leaves no
 /// thread behind.
 pub async fn repository_lock(common_dir: &Path, name: &str) -> io::Result<FileLock> {
-    let dir = grove_dir(common_dir)?;
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join(name))?;
+    wait_for(open(&grove_dir(common_dir)?.join(name))?).await
+}
+
+/// Waits for the turn of one environment: one agent at a time works there.
+pub async fn turn_lock(common_dir: &Path, id: EnvironmentId) -> io::Result<FileLock> {
+    wait_for(open(&locks_dir(common_dir)?.join(format!("{id}.turn")))?).await
+}
+
+async fn wait_for(file: File) -> io::Result<FileLock> {
     let mut pause = Duration::from_millis(1);
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -34,10 +41,70 @@ pub async fn repository_lock(common_dir: &Path, name: &str) -> io::Result<FileLo
 }
 
 /// Our own directory inside the repository's: locks, staging, time stamps. Git ignores it.
-pub(crate) fn grove_dir(common_dir: &Path) -> io::Result<std::path::PathBuf> {
+pub(crate) fn grove_dir(common_dir: &Path) -> io::Result<PathBuf> {
     let dir = common_dir.join("grove");
     std::fs::create_dir_all(&dir)?;
     Ok(dir)
+}
+
+fn locks_dir(common_dir: &Path) -> io::Result<PathBuf> {
+    let dir = grove_dir(common_dir)?.join("locks");
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).open(path)
+}
+
+/// The file that every process of an agent's run in an environment holds locked, and nobody else.
+pub fn run_lock(common_dir: &Path, id: EnvironmentId) -> io::Result<PathBuf> {
+    Ok(locks_dir(common_dir)?.join(format!("{id}.run")))
+}
+
+/// Waits until nothing of an earlier run is left in an environment; what stays longer than
+/// `patience` is ended, since nobody is there any more who would.
+pub async fn wait_for_runs(common_dir: &Path, id: EnvironmentId, patience: Duration) -> io::Result<()> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let file = open(&run_lock(common_dir, id)?)?;
+    let began = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(flock(&file, FlockOperation::Unlock)?),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if began.elapsed() > patience {
+            for pid in holders(&file, "WRITE")?.into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        if began.elapsed() > patience * 2 {
+            return Err(io::Error::other("something of an earlier run does not end"));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The other processes that hold a lock of this kind on a file.
+fn holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
+    let ours = file.metadata()?;
+    let same =
+        |path: PathBuf| std::fs::metadata(path).is_ok_and(|meta| meta.dev() == ours.dev() && meta.ino() == ours.ino());
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc")?.flatten() {
+        let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let mut open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+        // Whoever only has it open does not hold it.
+        let holds = |fd: &std::ffi::OsStr| {
+            let info = std::fs::read_to_string(process.path().join("fdinfo").join(fd)).unwrap_or_default();
+            info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK") && line.contains(kind))
+        };
+        if id != std::process::id() && open.any(|fd| same(fd.path()) && holds(&fd.file_name())) {
+            found.push(id);
+        }
+    }
+    Ok(found)
 }
 
 /// The lock of one environment. Commands that run there share it and their children inherit it, so
@@ -60,10 +127,11 @@ pub enum Holder {
 
 impl EnvironmentLock {
     pub fn open(common_dir: &Path, id: EnvironmentId) -> io::Result<Self> {
-        let dir = grove_dir(common_dir)?.join("locks");
-        std::fs::create_dir_all(&dir)?;
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(dir.join(id.to_string()))?;
-        Ok(Self { file })
+        Ok(Self { file: open(&Self::path(common_dir, id)?)? })
+    }
+
+    pub fn path(common_dir: &Path, id: EnvironmentId) -> io::Result<PathBuf> {
+        Ok(locks_dir(common_dir)?.join(id.to_string()))
     }
 
     /// Tries to have it alone.
@@ -76,7 +144,7 @@ impl EnvironmentLock {
         match flock(&self.file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {
                 flock(&self.file, FlockOperation::Unlock)?;
-                Ok(Holder::Commands(self.processes()?))
+                Ok(Holder::Commands(holders(&self.file, "READ")?))
             }
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(Holder::Mover),
             Err(error) => Err(error.into()),
@@ -95,28 +163,6 @@ impl EnvironmentLock {
     /// Lets the programs that this process becomes or starts inherit it.
     pub fn let_inherit(&self) -> io::Result<()> {
         Ok(rustix::io::fcntl_setfd(&self.file, rustix::io::FdFlags::empty())?)
-    }
-
-    /// The other processes that share it.
-    fn processes(&self) -> io::Result<Vec<u32>> {
-        let ours = self.file.metadata()?;
-        let same = |path: std::path::PathBuf| {
-            std::fs::metadata(path).is_ok_and(|meta| meta.dev() == ours.dev() && meta.ino() == ours.ino())
-        };
-        let mut found = Vec::new();
-        for process in std::fs::read_dir("/proc")?.flatten() {
-            let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-            let mut open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
-            // Whoever only has it open does not hold it.
-            let shares = |fd: &std::ffi::OsStr| {
-                let info = std::fs::read_to_string(process.path().join("fdinfo").join(fd)).unwrap_or_default();
-                info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK") && line.contains("READ"))
-            };
-            if id != std::process::id() && open.any(|fd| same(fd.path()) && shares(&fd.file_name())) {
-                found.push(id);
-            }
-        }
-        Ok(found)
     }
 
     /// Ends the commands that run in the environment: asked first, then not asked. Whether we have

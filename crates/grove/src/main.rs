@@ -1,7 +1,9 @@
 //! `grove`: gives every piece of work its own git worktree.
 
 mod cli;
+mod log;
 mod output;
+mod server;
 
 use std::process::ExitCode;
 

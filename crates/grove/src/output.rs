@@ -26,6 +26,15 @@ pub fn line(text: &str) {
     written(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
+/// A sentence; what stands in `quotes` is strong on a terminal.
+pub fn words(text: &str) {
+    let styled = |(index, part): (usize, &str)| match index % 2 {
+        0 => part.to_owned(),
+        _ => strong(&format!("`{part}`")),
+    };
+    line(&text.split('`').enumerate().map(styled).collect::<String>());
+}
+
 pub fn raw(bytes: &[u8]) {
     let mut out = std::io::stdout();
     written(out.write_all(bytes).and_then(|()| out.flush()));

@@ -53,6 +53,10 @@ id!(
     ConversationId
 );
 id!(
+    /// Something that somebody said.
+    MessageId
+);
+id!(
     /// Proof that a half-made thing on disk belongs to one particular creation.
     Nonce
 );

@@ -7,6 +7,7 @@ mod branch;
 mod environment;
 mod folder;
 mod ids;
+mod incoming;
 mod owner;
 mod removal;
 mod time;
@@ -18,7 +19,10 @@ pub use environment::{
     State, Status, UnknownWord,
 };
 pub use folder::FolderName;
-pub use ids::{CodebaseId, CommitSha, ConversationId, EnvironmentId, Nonce, NotASha, NotAnId, RepositoryFolders};
+pub use ids::{
+    CodebaseId, CommitSha, ConversationId, EnvironmentId, MessageId, Nonce, NotASha, NotAnId, RepositoryFolders,
+};
+pub use incoming::{Event, Hints, Incoming};
 pub use owner::{NotAnOwner, Owner};
 pub use removal::{Answer, Question};
 pub use time::Moment;

@@ -23,6 +23,8 @@ pub enum StoreError {
     Row { table: &'static str, id: String, why: String },
     #[error("the environment is no longer {expected}")]
     Moved { expected: &'static str },
+    #[error("the conversation's turn is another process's now")]
+    LostTurn,
     #[error("a codebase named `{0}` is registered already")]
     NameTaken(String),
     #[error("the store failed: {0}")]

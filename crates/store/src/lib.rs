@@ -17,6 +17,8 @@ mod migrations;
 mod open;
 mod resolutions;
 mod row;
+mod sessions;
+mod talk;
 mod trash;
 mod verdicts;
 
@@ -27,6 +29,8 @@ pub use error::StoreError;
 pub use journal::JournalLine;
 pub use migrations::{latest_version, migrate_to};
 pub use open::{Engine, Options};
+pub use sessions::{Session, SessionFacts};
+pub use talk::{Accepted, Conversation, End, Manner, Message, Said, TurnKey, Waiting};
 pub use trash::{Begun, Intent, Phase, TrashRow};
 pub use verdicts::VerdictKey;
 

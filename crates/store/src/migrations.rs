@@ -18,6 +18,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (4, "trash", include_str!("../migrations/0004_trash.sql")),
     (5, "verdicts", include_str!("../migrations/0005_verdicts.sql")),
     (6, "sizes", include_str!("../migrations/0006_sizes.sql")),
+    (7, "talk", include_str!("../migrations/0007_talk.sql")),
 ];
 
 fn migrator() -> Migrator {

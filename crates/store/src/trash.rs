@@ -21,9 +21,10 @@ const STAY: &str = "UPDATE grove_trash SET phase = 'kept' WHERE environment_id =
 const KEEP_UNTIL: &str = "UPDATE grove_trash SET keep_until = $2 WHERE environment_id = $1 AND phase = 'kept'";
 const COMPACTED: &str = "UPDATE grove_trash SET compacted_at = $2 WHERE environment_id = $1 AND phase = 'kept'";
 const DELETE: &str = "DELETE FROM grove_trash WHERE environment_id = $1";
-const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
+const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2, \
+     removed_branch = (SELECT e.branch_name FROM remote_agent_isolation_environments e WHERE e.id = $1) \
      WHERE isolation_env_id = $1";
-const REBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = $2, updated_at = $3 \
+const REBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = $2, removed_branch = NULL, updated_at = $3 \
      WHERE id = $1 AND isolation_env_id IS NULL";
 macro_rules! select {
     ($rest:literal) => {

@@ -10,6 +10,7 @@ mod picture;
 mod postgres;
 mod repo;
 mod sandbox;
+mod server;
 
 pub use canonical::Canonical;
 pub use dice::Dice;
@@ -18,6 +19,7 @@ pub use picture::Picture;
 pub use postgres::Postgres;
 pub use repo::{TestRepo, gits, hermetic_git};
 pub use sandbox::{Ran, Sandbox};
+pub use server::{Answer, TestServer};
 
 use std::path::Path;
 

@@ -7,6 +7,7 @@
 mod clock;
 mod closed;
 mod room;
+mod schedule;
 mod select;
 
 use grove_model::{Codebase, Environment, Moment};

@@ -3,7 +3,7 @@
 use grove_model::{Codebase, Environment, Moment, Question, Status};
 
 use super::execute::Rest;
-use super::{Held, RemovalWish, Removed};
+use super::{Asker, Held, RemovalWish, Removed};
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
 
@@ -16,14 +16,15 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<Environment, IsolationError> {
-        let Held { lock, environment, removable } = match self.hold(codebase, environment, &[Status::Active]).await {
-            Err(error @ IsolationError::InTheMaking { .. }) => {
-                // Put away by somebody who was quicker, or who was cut short after it was.
-                let now = self.reread(environment).await?;
-                return if now.status == Status::Hibernated { Ok(now) } else { Err(error) };
-            }
-            held => held?,
-        };
+        let Held { lock, environment, removable } =
+            match self.hold(codebase, environment, &[Status::Active], &Asker::Person).await {
+                Err(error @ IsolationError::InTheMaking { .. }) => {
+                    // Put away by somebody who was quicker, or who was cut short after it was.
+                    let now = self.reread(environment).await?;
+                    return if now.status == Status::Hibernated { Ok(now) } else { Err(error) };
+                }
+                held => held?,
+            };
         let reasons = removable.against(&[Question::LiveRun, Question::NestedWorktree]);
         if !reasons.is_empty() {
             return Err(self.refusal(environment, reasons));

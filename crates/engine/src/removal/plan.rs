@@ -37,6 +37,7 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
         may_be: &[Status],
+        asker: &Asker,
     ) -> Result<Held, IsolationError> {
         self.quarantine_broken(codebase).await?;
         let lock = self.lock_of(codebase, environment)?;
@@ -49,7 +50,7 @@ impl Isolation {
         if !may_be.contains(&environment.status) {
             return Err(busy());
         }
-        let why = match self.plan_with(codebase, &environment, &Asker::Person, &holder).await? {
+        let why = match self.plan_with(codebase, &environment, asker, &holder).await? {
             Plan::Remove(removable) => return Ok(Held { lock, environment, removable }),
             Plan::Gone => "its folder is gone",
             Plan::Release => "somebody else made that worktree",
@@ -113,9 +114,12 @@ impl Isolation {
     }
 
     async fn used_by(&self, environment: &Environment, asker: &Asker) -> Result<Answer, IsolationError> {
-        let Asker::Conversation(us) = asker else { return Ok(Answer::No) };
-        let all = self.store.conversations_of(environment.id).await?;
-        let others: Vec<String> = all.into_iter().filter(|other| other != us).map(|other| other.id).collect();
+        let (all, us) = match asker {
+            // Whoever only remembers it is told at their next message.
+            Asker::Person => (self.store.busy_conversations(environment.id).await?, None),
+            Asker::Conversation(us) => (self.store.conversations_of(environment.id).await?, Some(us)),
+        };
+        let others: Vec<String> = all.into_iter().filter(|other| Some(other) != us).map(|other| other.id).collect();
         Ok(Answer::of(Some(others.join(", ")).filter(|text| !text.is_empty())))
     }
 

@@ -73,6 +73,7 @@ pub const KEYS: &[Key] = &[
     key("security.allowed_root", Shape::Path, None).also(&["ALLOWED_ROOT_DIRECTORY"]),
     key("security.sandbox", Shape::OneOf(&["enforce", "warn", "off"]), None),
     key("agent.default", Shape::Text, None).in_repository(),
+    key("adapters.test.enabled", Shape::Bool, Some("false")),
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Key> {

@@ -29,13 +29,13 @@ impl Environment {
 
 /// Which keys a file may set.
 #[derive(Clone, Copy)]
-enum Scope<'a> {
+pub(super) enum Scope<'a> {
     All { path: &'a Path },
     Repository { branch: &'a str },
 }
 
 impl Scope<'_> {
-    fn origin(self, line: usize) -> Origin {
+    pub(super) fn origin(self, line: usize) -> Origin {
         match self {
             Scope::All { path } => Origin::File { path: path.to_owned(), line },
             Scope::Repository { branch } => Origin::Repository { branch: branch.to_owned(), line },
@@ -53,7 +53,7 @@ impl Settings {
                 hint: "Set GROVE_HOME to a directory.".to_owned(),
             })?;
         let user_home = environment.get("HOME").map(PathBuf::from);
-        let mut settings = Self { home, user_home, entries: Default::default() };
+        let mut settings = Self { home, user_home, entries: Default::default(), agents: Default::default() };
         for key in KEYS {
             if let Some(value) = key.default.and_then(|text| key.shape.read(text)) {
                 settings.set(key, value, Origin::Default);
@@ -148,6 +148,10 @@ impl Settings {
             let full = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
             let span = table.get_key_value(name).and_then(|(key, _)| key.span()).or_else(|| item.span());
             let origin = scope.origin(span.map_or(1, |span| line_of(text, span.start)));
+            if full == "agents" {
+                self.read_agents(item, text, scope)?;
+                continue;
+            }
             let section = KEYS.iter().any(|key| key.name.strip_prefix(&full).is_some_and(|rest| rest.starts_with('.')));
             match (keys::find(&full), item) {
                 (Some(key), Item::Value(value)) => {
@@ -201,14 +205,14 @@ fn bad_value(key: &super::Key, origin: Origin, shown: &str) -> SettingsError {
     }
 }
 
-fn suggestion(near: Option<&str>) -> String {
+pub(super) fn suggestion(near: Option<&str>) -> String {
     match near {
         Some(name) => format!("Did you mean `{name}`?"),
         None => "`grove config show` lists all settings.".to_owned(),
     }
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 

@@ -4,6 +4,7 @@
 //! Every key is in one table ([`KEYS`]); what is not there, or does not fit, stops the start with
 //! file, line, key and the nearest name that exists.
 
+mod agents;
 mod home;
 mod keys;
 mod load;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use grove_git::base::FetchPolicy;
 
+pub use agents::{AgentKind, AgentSettings};
 pub use home::grove_home;
 pub use keys::{KEYS, Key};
 pub use load::Environment;
@@ -78,6 +80,7 @@ pub struct Settings {
     home: PathBuf,
     user_home: Option<PathBuf>,
     entries: BTreeMap<&'static str, (Value, Origin)>,
+    agents: BTreeMap<String, AgentSettings>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,6 +205,44 @@ impl Settings {
 
     pub fn trash_keep_days(&self) -> u64 {
         self.count("cleanup.trash_keep_days")
+    }
+
+    /// Where the server listens.
+    pub fn listen(&self) -> &str {
+        self.text("server.listen").unwrap_or("127.0.0.1:3090")
+    }
+
+    /// The token that somebody chose; without one, the server makes its own.
+    pub fn server_token(&self) -> Option<&str> {
+        self.text("server.token")
+    }
+
+    pub fn max_conversations(&self) -> usize {
+        usize::try_from(self.count("limits.max_concurrent_conversations")).unwrap_or(usize::MAX).max(1)
+    }
+
+    pub fn cleanup_interval(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(3600 * self.count("cleanup.interval_hours").clamp(1, 24 * 365))
+    }
+
+    /// Whether a run that a restart cut short is run again by itself.
+    pub fn retry_on_restart(&self) -> bool {
+        self.text("runs.on_restart") == Some("retry")
+    }
+
+    pub fn default_agent(&self) -> Option<&str> {
+        self.text("agent.default")
+    }
+
+    pub fn test_adapter(&self) -> bool {
+        self.value("adapters.test.enabled").and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// Every secret that somebody configured, so that none of them leaves in a message.
+    pub fn secrets(&self) -> Vec<String> {
+        let configured = self.entries().filter(|(key, _)| key.secret && key.name != "store.url");
+        let texts = configured.filter_map(|(_, entry)| entry.and_then(|(value, _)| value.as_text()));
+        texts.filter(|text| text.len() >= 8).map(str::to_owned).collect()
     }
 
     pub fn allowed_root(&self) -> Option<PathBuf> {

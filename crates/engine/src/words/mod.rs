@@ -3,6 +3,7 @@
 //! The parts below say what happened in types; here it gets words, so that terminal, chat, page
 //! and API all say the same. One sentence each, a code for scripts, a hint that helps.
 
+pub mod done;
 mod removal;
 
 use grove_git::GitError;
@@ -63,7 +64,7 @@ impl std::fmt::Display for Problem {
 impl std::error::Error for Problem {}
 
 /// `text` with a capital at its start and a full stop at its end.
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let capital: String = chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();
     if capital.ends_with(['.', '!', '?']) { capital } else { format!("{capital}.") }
@@ -118,6 +119,7 @@ impl From<StoreError> for Problem {
             StoreError::NoFolder { .. } | StoreError::Unopenable { .. } => {
                 ("store_unopenable", "Give yourself access to it, or set GROVE_HOME to another directory.".to_owned())
             }
+            StoreError::LostTurn => ("conflict", "It goes on there; nothing has to be done.".to_owned()),
             StoreError::NameTaken(_) => ("name_taken", "Choose another with `--name`.".to_owned()),
             StoreError::Moved { .. } => ("conflict", "Somebody else changed it meanwhile; try again.".to_owned()),
             StoreError::Row { .. } => {

@@ -6,6 +6,9 @@ mod completions;
 mod config;
 mod context;
 mod doctor;
+mod serve;
+mod status;
+mod up;
 mod worktree;
 
 use std::process::ExitCode;
@@ -13,7 +16,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use grove_engine::Problem;
 
+pub use codebase::as_json as codebase_json;
 pub use context::Context;
+pub use status::in_json as status_json;
+pub use worktree::remove::{in_json as removed_json, plan_json};
 
 use crate::output;
 
@@ -30,6 +36,12 @@ struct Grove {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Register a repository and start the server, with a page to talk on
+    Up(up::Args),
+    /// Start the server
+    Serve(serve::Args),
+    /// Show how things stand
+    Status,
     /// Make, list and use worktrees
     #[command(subcommand)]
     Worktree(worktree::Command),
@@ -53,13 +65,22 @@ pub type Done = Result<ExitCode, Problem>;
 
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    // Not for people: what an agent is started by.
+    if arguments.get(1).is_some_and(|word| word == "supervise") {
+        return grove_engine::agent::supervise::main();
+    }
     let json = arguments.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
     let grove = match Grove::try_parse_from(&arguments) {
         Ok(grove) => grove,
         Err(error) => return wrong_usage(&error, json),
     };
-    log_to_stderr();
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let serves = matches!(grove.command, Command::Serve(_) | Command::Up(_));
+    log_to_stderr(if serves { "info" } else { "error" });
+    let mut builder = match serves {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = match builder.worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let problem =
@@ -78,9 +99,14 @@ async fn run(grove: Grove) -> Done {
         return completions::run(&args);
     }
     let context = Context::new(grove.json)?;
-    context.interrupt_git_on_signals();
+    if !matches!(grove.command, Command::Serve(_) | Command::Up(_)) {
+        context.interrupt_git_on_signals();
+    }
     // Boxed: one command's state is not everybody's stack.
     match grove.command {
+        Command::Up(args) => Box::pin(up::run(context, &args)).await,
+        Command::Serve(args) => Box::pin(serve::run(context, &args)).await,
+        Command::Status => Box::pin(status::run(&context)).await,
         Command::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
         Command::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
         Command::Cleanup(command) => Box::pin(cleanup::run(&context, command)).await,
@@ -107,8 +133,9 @@ fn wrong_usage(error: &clap::Error, json: bool) -> ExitCode {
 }
 
 /// `GROVE_LOG=debug` shows more.
-fn log_to_stderr() {
+fn log_to_stderr(default: &str) {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("GROVE_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let filter = EnvFilter::try_from_env("GROVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let writer = || crate::log::Clean::default();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).without_time().init();
 }

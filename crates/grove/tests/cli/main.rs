@@ -15,6 +15,7 @@ mod remove_attacked;
 mod resolve;
 mod settings;
 mod store;
+mod talk;
 
 use std::path::PathBuf;
 

@@ -33,7 +33,7 @@ pub async fn run(context: &Context, command: Command) -> Done {
 }
 
 /// A codebase as scripts see it.
-fn as_json(codebase: &Codebase) -> Value {
+pub fn as_json(codebase: &Codebase) -> Value {
     json!({
         "id": codebase.id,
         "name": codebase.name,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use grove_engine::cleanup::{Report, Scope};
+use grove_engine::words::done;
 use grove_model::Codebase;
 
 use crate::cli::{Context, Done};
@@ -87,19 +88,5 @@ fn show(context: &Context, report: &Report, dry_run: bool) {
     if context.json {
         return output::json(report);
     }
-    let verb = if dry_run { "Would remove" } else { "Removed" };
-    for gone in &report.removed {
-        output::line(&format!("{verb} {}", output::strong(&format!("`{}`", gone.branch))));
-    }
-    for skipped in &report.skipped {
-        output::line(&format!("Kept `{}`: {}", skipped.branch, skipped.reason));
-    }
-    for failed in &report.failed {
-        output::line(&format!("Failed `{}`: {}", failed.branch, failed.error));
-    }
-    if report.removed.is_empty() && report.skipped.is_empty() && report.failed.is_empty() {
-        output::line("Nothing to clean up.");
-    } else if !dry_run && !report.removed.is_empty() {
-        output::line("`grove worktree undo NAME` brings one back.");
-    }
+    done::cleaned(report, dry_run).iter().for_each(|line| output::words(line));
 }

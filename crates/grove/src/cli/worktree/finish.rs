@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use grove_engine::removal::Asker;
+use grove_engine::words::done;
 use grove_git::finish::Method;
 use serde_json::json;
 
@@ -34,15 +36,12 @@ pub async fn finish(context: &Context, args: &Args) -> Done {
         _ => Method::Merge,
     };
     let waiting = output::spinner("Merging", context.json);
-    let finished = context.isolation(&store).finish(&codebase, &environment, method).await;
+    let finished = context.isolation(&store).finish(&codebase, &environment, method, Asker::Person).await;
     waiting.finish_and_clear();
     let (finished, removed) = finished?;
-    if finished.left_behind {
-        output::warning(&format!(
-            "the main checkout is on `{}` with changes and was left as it is, so git shows the merge as taken back there",
-            finished.base
-        ));
-    }
+    let words = done::finished(environment.branch.as_str(), &finished);
+    // What to beware of is no part of a script's answer.
+    words[1..].iter().for_each(|warning| output::warning(warning));
     let removed = removed.inspect_err(|_| {
         output::warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
     })?;
@@ -52,8 +51,7 @@ pub async fn finish(context: &Context, args: &Args) -> Done {
         answer["commit"] = json!(finished.commit);
         output::json(&answer);
     } else {
-        let base = output::strong(&format!("`{}`", finished.base));
-        output::line(&format!("Merged `{}` into {base} at {}.", environment.branch, finished.commit.short()));
+        output::words(&words[0]);
         remove::say(&environment, &removed, context.settings.trash_keep_days());
     }
     store.close().await;

@@ -8,7 +8,7 @@ mod finish;
 mod list;
 mod orphans;
 mod path;
-mod remove;
+pub mod remove;
 mod show;
 mod sleep;
 mod sync;

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use grove_engine::removal::{Asker, Plan, Removable, RemovalWish, Removed};
-use grove_engine::words;
+use grove_engine::words::{self, done};
 use grove_git::removal::BranchFate;
 use grove_model::{Answer, Codebase, Environment};
 use serde_json::{Value, json};
@@ -62,72 +62,49 @@ pub fn in_json(removed: &Removed) -> Value {
 }
 
 pub fn say(environment: &Environment, removed: &Removed, days: u64) {
-    let branch = output::strong(&format!("`{}`", environment.branch));
-    match removed {
-        Removed::Gone => output::line(&format!("The folder of {branch} was gone already; its record has ended.")),
-        Removed::Released(path) => output::line(&format!(
-            "Released {branch}: somebody else made that worktree, so it stays at {}.",
-            output::short_path(path)
-        )),
-        Removed::Trashed { fate, branch_kept, .. } => {
-            output::line(&format!("Removed the worktree {branch}."));
-            if *branch_kept {
-                output::line(&branch_words(fate, &branch));
-            }
-            output::line(&format!(
-                "It is kept for {days} days; `grove worktree undo {}` brings it back.",
-                environment.branch
-            ));
-        }
+    done::removed(environment.branch.as_str(), removed, days).iter().for_each(|line| output::words(line));
+}
+
+fn removable_of(plan: &Plan) -> Option<&Removable> {
+    match plan {
+        Plan::Gone | Plan::Release => None,
+        Plan::Remove(removable) => Some(removable),
     }
 }
 
-fn branch_words(fate: &BranchFate, branch: &str) -> String {
-    match fate {
-        BranchFate::OwnCommits { commits: 1, .. } => {
-            format!("The branch {branch} stays: it has a commit that is nowhere else.")
-        }
-        BranchFate::OwnCommits { commits, .. } => {
-            format!("The branch {branch} stays: it has {commits} commits that are nowhere else.")
-        }
-        BranchFate::InUse { .. } => format!("The branch {branch} stays: it is in use elsewhere."),
-        BranchFate::Unknown { why } => {
-            format!("The branch {branch} stays: it is not known whether something would be lost ({why}).")
-        }
-        BranchFate::Goes { .. } => {
-            format!("The branch {branch} stays: it was moved meanwhile, or could not be deleted.")
-        }
-        BranchFate::Absent => format!("The branch {branch} was gone already."),
-    }
+/// The plan as scripts see it.
+pub fn plan_json(environment: &Environment, plan: &Plan, force: bool) -> Value {
+    let action = match plan {
+        Plan::Gone => "forget",
+        Plan::Release => "release",
+        Plan::Remove(_) => "remove",
+    };
+    let removable = removable_of(plan);
+    let against = removable.map(|removable| removable.reasons(force)).unwrap_or_default();
+    let reason = |(question, answer): &(_, _)| words::reason(*question, answer, environment.branch.as_str());
+    let reasons: Vec<_> = against.iter().map(reason).collect();
+    json!({
+        "id": environment.id,
+        "branch": environment.branch.to_string(),
+        "path": environment.path,
+        "action": action,
+        "would_remove": reasons.is_empty(),
+        "reasons": reasons,
+        "checks": removable.map(checks).unwrap_or_default(),
+        "branch_kept": removable.is_none_or(|removable| removable.branch().is_kept()),
+        "branch_fate": removable.map(|removable| removable.branch()),
+        "fingerprint": removable.map(|removable| removable.fingerprint()),
+    })
 }
 
 /// The plan: every question with its answer.
 fn show(context: &Context, environment: &Environment, plan: &Plan, force: bool) {
-    let (action, removable) = match plan {
-        Plan::Gone => ("forget", None),
-        Plan::Release => ("release", None),
-        Plan::Remove(removable) => ("remove", Some(removable)),
-    };
-    let against = removable.map(|removable| removable.reasons(force)).unwrap_or_default();
     if context.json {
-        let reasons: Vec<_> = against
-            .iter()
-            .map(|(question, answer)| words::reason(*question, answer, environment.branch.as_str()))
-            .collect();
-        output::json(&json!({
-            "id": environment.id,
-            "branch": environment.branch.to_string(),
-            "path": environment.path,
-            "action": action,
-            "would_remove": reasons.is_empty(),
-            "reasons": reasons,
-            "checks": removable.map(|removable| checks(removable)).unwrap_or_default(),
-            "branch_kept": removable.is_none_or(|removable| removable.branch().is_kept()),
-            "branch_fate": removable.map(|removable| removable.branch()),
-            "fingerprint": removable.map(|removable| removable.fingerprint()),
-        }));
+        output::json(&plan_json(environment, plan, force));
         return;
     }
+    let removable = removable_of(plan);
+    let against = removable.map(|removable| removable.reasons(force)).unwrap_or_default();
     let branch = output::strong(&format!("`{}`", environment.branch));
     let Some(removable) = removable else {
         output::line(&match plan {
@@ -145,9 +122,11 @@ fn show(context: &Context, environment: &Environment, plan: &Plan, force: bool) 
             output::line(&format!("  - {} {}", reason.message, output::dim(&reason.hint)));
         }
     }
-    output::line(&match removable.branch() {
-        BranchFate::Goes { .. } => format!("The branch {branch} would go too: everything on it is elsewhere."),
-        fate => branch_words(fate, &branch),
+    output::words(&match removable.branch() {
+        BranchFate::Goes { .. } => {
+            format!("The branch `{}` would go too: everything on it is elsewhere.", environment.branch)
+        }
+        fate => done::branch_words(environment.branch.as_str(), fate),
     });
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use grove_engine::words::done;
+
 use super::{Context, Done, Named, view_of};
 use crate::output;
 
@@ -15,10 +17,7 @@ pub async fn hibernate(context: &Context, named: &Named) -> Done {
     if context.json {
         output::json(&view);
     } else {
-        output::line(&format!(
-            "`{0}` hibernates; `grove worktree wake {0}` or the next use brings it back.",
-            view.branch
-        ));
+        output::words(&done::hibernated(&view.branch));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use grove_engine::words::done;
 use serde_json::json;
 
 use super::{Context, Done, Named};
@@ -16,10 +17,8 @@ pub async fn run(context: &Context, named: &Named) -> Done {
     let synced = synced?;
     if context.json {
         output::json(&json!({ "from": synced.from, "at": synced.at, "changed": synced.changed }));
-    } else if synced.changed {
-        output::line(&format!("Brought {} at {} into `{}`.", synced.from, synced.at.short(), environment.branch));
     } else {
-        output::line(&format!("`{}` has everything of {} already.", environment.branch, synced.from));
+        output::words(&done::synced(environment.branch.as_str(), &synced));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

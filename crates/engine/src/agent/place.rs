@@ -1,0 +1,86 @@
+//! Where an agent may run.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use grove_git::lock::{EnvironmentLock, FileLock, run_lock, turn_lock, wait_for_runs};
+use grove_model::{Codebase, Environment, Status};
+
+use super::supervise::Place;
+use crate::isolation::{Isolation, IsolationError};
+use crate::view::{OnDisk, on_disk};
+
+/// All that an agent accepts.
+pub enum WorkDir {
+    Isolated(Box<ReadyEnvironment>),
+    /// The conversation has no codebase: a folder of its own.
+    NoCodebase(PathBuf),
+}
+
+impl WorkDir {
+    pub fn is_isolated(&self) -> bool {
+        matches!(self, WorkDir::Isolated(_))
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            WorkDir::Isolated(ready) => &ready.environment.path,
+            WorkDir::NoCodebase(path) => path,
+        }
+    }
+}
+
+/// An environment that was just seen to be there and active. While this value lives, turns of other
+/// conversations wait; that nobody moves it is for the supervisor, whose locks the agent inherits:
+/// a lock of ours would make us one of the processes that a forced removal ends.
+pub struct ReadyEnvironment {
+    pub codebase: Codebase,
+    pub environment: Environment,
+    pub(super) place: Place,
+    _turn: FileLock,
+}
+
+/// What a place is found to be.
+pub enum Ready {
+    Here(Box<ReadyEnvironment>),
+    /// It was moved, removed or put away since it was chosen: choose again.
+    Changed,
+}
+
+/// How long what a killed program left running is waited for before it is ended.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+impl Isolation {
+    /// Waits for an environment's turn, then looks at it once more.
+    pub async fn ready(&self, codebase: &Codebase, environment: &Environment) -> Result<Ready, IsolationError> {
+        let failed =
+            |source: io::Error| IsolationError::Io { what: "the environment cannot be locked".to_owned(), source };
+        let common_dir = &codebase.git_common_dir;
+        let turn = turn_lock(common_dir, environment.id).await.map_err(failed)?;
+        // An agent of a grove that was killed ends a moment later; one that does not is ended.
+        wait_for_runs(common_dir, environment.id, PATIENCE).await.map_err(failed)?;
+        let lock = self.lock_of(codebase, environment)?;
+        let began = Instant::now();
+        while !lock.try_share().map_err(failed)? {
+            if began.elapsed() > PATIENCE {
+                return Ok(Ready::Changed);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let now = self.reread(environment).await?;
+        let there = matches!(on_disk(&now, common_dir), OnDisk::Worktree(_));
+        if now.status != Status::Active || !there {
+            return Ok(Ready::Changed);
+        }
+        let directory = now.path.symlink_metadata().map_err(failed)?;
+        let place = Place {
+            shared: EnvironmentLock::path(common_dir, now.id).map_err(failed)?,
+            alone: run_lock(common_dir, now.id).map_err(failed)?,
+            device: directory.dev(),
+            inode: directory.ino(),
+        };
+        Ok(Ready::Here(Box::new(ReadyEnvironment { codebase: codebase.clone(), environment: now, place, _turn: turn })))
+    }
+}

@@ -1,0 +1,212 @@
+//! Starts one agent and ends everything descended from it.
+//!
+//! A program of its own (`grove supervise`), because it must outlive the server that is killed, for
+//! the moment that it takes to end the agent. What descends from the agent and loses its parent
+//! becomes a child of this process, also what began a session of its own; when the agent ends, or
+//! the server says so or is gone, all of it is asked to end and then ended.
+//!
+//! It reads one line of JSON, the [`Order`], from its standard input, which stays open: its end is
+//! the wish to stop. The agent's output goes straight to the server. The exit code is the agent's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, set_child_subreaper, wait};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+/// The exit code of an agent that could not be started; why is on standard error.
+pub const NOT_STARTED: u8 = 250;
+
+/// The exit code when the environment was moved before the agent could be started in it.
+pub const MOVED: u8 = 251;
+
+/// How long an agent that was asked to end may take.
+pub const GRACE: Duration = Duration::from_secs(4);
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub cwd: PathBuf,
+    /// What the agent reads; without it, nothing.
+    pub stdin: Option<String>,
+    pub place: Option<Place>,
+}
+
+/// An environment: the locks that the agent and all that it starts hold, and what its directory is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Place {
+    pub shared: PathBuf,
+    pub alone: PathBuf,
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// What the hidden subcommand does.
+pub fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.map(|runtime| runtime.block_on(supervise())) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) | Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+async fn supervise() -> io::Result<ExitCode> {
+    let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let mut control = BufReader::new(tokio::net::unix::pipe::Receiver::from_owned_fd(stdin)?);
+    let mut line = String::new();
+    control.read_line(&mut line).await?;
+    let order: Order = serde_json::from_str(&line).map_err(io::Error::other)?;
+    // Before the first child: what loses its parent comes to us.
+    set_child_subreaper(Some(rustix::process::getpid()))?;
+    let mut asked = signal(SignalKind::terminate())?;
+    let mut children = signal(SignalKind::child())?;
+    let _locks = match &order.place {
+        None => None,
+        Some(place) => match hold(place, &order.cwd)? {
+            Some(locks) => Some(locks),
+            None => return Ok(ExitCode::from(MOVED)),
+        },
+    };
+    let agent = start(&order)?;
+    let (mut stopping, mut kill_at) = (false, None::<Instant>);
+    let mut ended: Option<ExitStatus> = None;
+    let mut nothing = [0; 64];
+    loop {
+        while let Some((pid, status)) = reap() {
+            if pid == agent {
+                ended = Some(status);
+            }
+        }
+        if let Some(status) = ended {
+            // Nothing of it stays behind.
+            if !end_descendants(Signal::KILL) {
+                return Ok(code_of(status));
+            }
+        }
+        if kill_at.is_some_and(|at| Instant::now() >= at) {
+            end_descendants(Signal::KILL);
+        }
+        // Woken by children that end; looked at anyway while something is to be ended.
+        let pause = if ended.is_some() || stopping { Duration::from_millis(20) } else { Duration::from_secs(3600) };
+        tokio::select! {
+            _ = children.recv() => {}
+            _ = asked.recv(), if !stopping => (stopping, kill_at) = stop(agent),
+            read = control.read(&mut nothing), if !stopping => match read {
+                Ok(1..) => {}
+                // The server closed it, or is gone.
+                Ok(0) | Err(_) => (stopping, kill_at) = stop(agent),
+            },
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Asks the agent to end, and says when it will be ended.
+fn stop(agent: Pid) -> (bool, Option<Instant>) {
+    // It may have ended already.
+    let _ = kill_process_group(agent, Signal::TERM);
+    (true, Some(Instant::now() + GRACE))
+}
+
+/// Takes the locks, for us and for all that we start; whoever moves an environment must have them
+/// alone, so that from here on it stays where it is. `None`: it is not there, or somebody is moving it.
+fn hold(place: &Place, cwd: &Path) -> io::Result<Option<[File; 2]>> {
+    let open = |path: &PathBuf| OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    let (shared, alone) = (open(&place.shared)?, open(&place.alone)?);
+    let kinds = [FlockOperation::NonBlockingLockShared, FlockOperation::NonBlockingLockExclusive];
+    for (file, kind) in [&shared, &alone].into_iter().zip(kinds) {
+        match flock(file, kind) {
+            Ok(()) => fcntl_setfd(file, FdFlags::empty())?,
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let same = cwd.symlink_metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (place.device, place.inode));
+    Ok(same.then_some([shared, alone]))
+}
+
+fn start(order: &Order) -> io::Result<Pid> {
+    let [program, arguments @ ..] = order.command.as_slice() else {
+        return Err(io::Error::other("no program was named"));
+    };
+    let stdin = if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(&order.env)
+        .current_dir(&order.cwd)
+        .process_group(0)
+        .stdin(stdin)
+        .spawn()
+        .map_err(|error| io::Error::other(format!("{program}: {error}")))?;
+    if let (Some(mut pipe), Some(prompt)) = (child.stdin.take(), order.stdin.clone()) {
+        std::thread::spawn(move || {
+            // An agent that does not read its prompt to the end has its reasons.
+            let _ = io::Write::write_all(&mut pipe, prompt.as_bytes());
+        });
+    }
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the agent has no process id"))
+}
+
+/// One child that has ended, whoever started it.
+fn reap() -> Option<(Pid, ExitStatus)> {
+    let (pid, status) = wait(WaitOptions::NOHANG).ok()??;
+    Some((pid, ExitStatus::from_raw(status.as_raw())))
+}
+
+/// Sends a signal to all that descends from us; whether there is anything.
+fn end_descendants(signal: Signal) -> bool {
+    let all = descendants();
+    for &pid in &all {
+        let _ = kill_process(pid, signal);
+    }
+    !all.is_empty()
+}
+
+fn descendants() -> Vec<Pid> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
+        // The name, in parentheses, may hold anything.
+        let mut fields = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default().split(' ');
+        // What has ended only waits to be reaped.
+        if matches!(fields.next(), Some("Z" | "X") | None) {
+            continue;
+        }
+        if let Some(parent) = fields.next().and_then(|parent| parent.parse().ok()) {
+            children.entry(parent).or_default().push(id);
+        }
+    }
+    let mut open = vec![std::process::id().cast_signed()];
+    let mut found = Vec::new();
+    while let Some(parent) = open.pop() {
+        for &child in children.get(&parent).map(Vec::as_slice).unwrap_or_default() {
+            open.push(child);
+            found.extend(Pid::from_raw(child));
+        }
+    }
+    found
+}
+
+fn code_of(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

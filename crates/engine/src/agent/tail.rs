@@ -1,0 +1,67 @@
+//! The last part of what a program wrote, in bounded memory.
+
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub struct Tail {
+    bytes: VecDeque<u8>,
+    limit: usize,
+    left_out: u64,
+}
+
+impl Tail {
+    pub fn new(limit: usize) -> Self {
+        Self { bytes: VecDeque::new(), limit, left_out: 0 }
+    }
+
+    pub fn push(&mut self, new: &[u8]) {
+        let new = if new.len() > self.limit {
+            let (gone, kept) = new.split_at(new.len() - self.limit);
+            self.left_out += gone.len() as u64;
+            kept
+        } else {
+            new
+        };
+        let over = (self.bytes.len() + new.len()).saturating_sub(self.limit);
+        self.bytes.drain(..over);
+        self.left_out += over as u64;
+        self.bytes.extend(new);
+    }
+
+    /// The text that is left, and how many bytes before it are not.
+    pub fn into_text(mut self) -> (String, u64) {
+        let left_out = self.left_out;
+        let bytes = self.bytes.make_contiguous();
+        // A cut may have gone through a character.
+        let whole = bytes.iter().take(4).position(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
+        let skip = if left_out > 0 { whole } else { 0 };
+        (String::from_utf8_lossy(&bytes[skip..]).into_owned(), left_out + skip as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tail;
+
+    #[test]
+    fn the_end_is_kept_and_the_rest_is_counted() {
+        let mut tail = Tail::new(8);
+        for piece in ["abc", "defghij", "k"] {
+            tail.push(piece.as_bytes());
+        }
+        assert_eq!(tail.into_text(), ("defghijk".to_owned(), 3));
+        let mut tail = Tail::new(4);
+        tail.push(b"0123456789");
+        assert_eq!(tail.into_text(), ("6789".to_owned(), 6));
+    }
+
+    #[test]
+    fn a_character_that_was_cut_goes_whole() {
+        let mut tail = Tail::new(4);
+        tail.push("xé€".as_bytes());
+        assert_eq!(tail.into_text(), ("€".to_owned(), 3));
+        let mut all = Tail::new(100);
+        all.push("é€".as_bytes());
+        assert_eq!(all.into_text(), ("é€".to_owned(), 0));
+    }
+}

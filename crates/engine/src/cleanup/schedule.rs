@@ -1,0 +1,66 @@
+//! What a running server does by itself: puts right what a crash left, and cleans up.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::isolation::Isolation;
+
+/// How often records, git and disk are brought together.
+const RECONCILE: Duration = Duration::from_secs(10 * 60);
+
+impl Isolation {
+    /// At start and then again and again, until `ending` says so. One that fails is logged and tried
+    /// again the next time.
+    pub async fn keep_house(&self, mut ending: watch::Receiver<bool>) {
+        let now = Instant::now();
+        let mut reconcile = interval_at(now, RECONCILE);
+        let mut clean_up = interval_at(now, self.settings.cleanup_interval());
+        for interval in [&mut reconcile, &mut clean_up] {
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = async { drop(ending.wait_for(|ending| *ending).await) } => return,
+                _ = reconcile.tick() => self.put_right().await,
+                _ = clean_up.tick() => self.clean_all().await,
+            }
+        }
+    }
+
+    async fn put_right(&self) {
+        let codebases = match self.store.codebases().await {
+            Ok(codebases) => codebases,
+            Err(error) => return tracing::warn!("nothing was put right: {error}"),
+        };
+        for codebase in codebases {
+            match self.reconcile(&codebase).await {
+                Ok(done) if done.fixes.is_empty() => {}
+                Ok(done) => tracing::info!(codebase = codebase.name, "{} things were put right", done.fixes.len()),
+                Err(error) => tracing::warn!(codebase = codebase.name, "not put right: {error}"),
+            }
+        }
+    }
+
+    async fn clean_all(&self) {
+        let codebases = match self.store.codebases().await {
+            Ok(codebases) => codebases,
+            Err(error) => return tracing::warn!("nothing was cleaned up: {error}"),
+        };
+        for codebase in codebases {
+            match self.run_scheduled(&codebase, false, &|_, _| {}).await {
+                Ok(Some(report)) => tracing::info!(
+                    codebase = codebase.name,
+                    removed = report.removed.len(),
+                    skipped = report.skipped.len(),
+                    failed = report.failed.len(),
+                    "cleaned up"
+                ),
+                Ok(None) => tracing::info!(codebase = codebase.name, "another process cleans up"),
+                Err(error) => tracing::warn!(codebase = codebase.name, "not cleaned up: {error}"),
+            }
+        }
+    }
+}

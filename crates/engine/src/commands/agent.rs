@@ -1,0 +1,20 @@
+//! `/agent [NAME]`
+
+use crate::Problem;
+use crate::talk::Desk;
+
+pub async fn run(desk: &Desk<'_>, name: Option<String>) -> Result<String, Problem> {
+    let agents = &desk.talks.agents;
+    let Some(name) = name else {
+        let wanted = desk.conversation.agent.as_deref();
+        let now = agents.choose(wanted, &desk.message.via)?;
+        return Ok(format!("This conversation talks to `{}`. There are: {}.", now.name(), agents.names().join(", ")));
+    };
+    let chosen = agents.choose(Some(&name), &desk.message.via)?;
+    let (store, conversation) = (&desk.talks.store, desk.conversation);
+    store.choose_agent(conversation.id, Some(chosen.name())).await?;
+    if conversation.agent.as_deref() != Some(chosen.name()) {
+        store.end_sessions(&desk.reference()).await?;
+    }
+    Ok(format!("This conversation talks to `{}` from now on.", chosen.name()))
+}

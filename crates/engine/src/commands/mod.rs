@@ -1,0 +1,114 @@
+//! Slash commands: a file each. What they do is what the terminal's subcommands do; only the words
+//! go to a conversation.
+
+mod agent;
+mod codebase;
+mod cwd;
+mod help;
+mod line;
+mod reset;
+mod status;
+mod worktree;
+
+use crate::Problem;
+use crate::talk::Desk;
+
+pub use line::Line;
+
+/// One command: its name, what goes behind it, and what it does.
+pub struct Entry {
+    pub name: &'static str,
+    pub usage: &'static str,
+    pub about: &'static str,
+}
+
+const fn entry(name: &'static str, usage: &'static str, about: &'static str) -> Entry {
+    Entry { name, usage, about }
+}
+
+/// All commands, as `/help` shows them.
+pub const COMMANDS: &[Entry] = &[
+    entry("help", "", "show the commands"),
+    entry("status", "", "show codebase, worktree, branch and agent of this conversation"),
+    entry("retry", "", "run the last message again that was cut short"),
+    entry("stop", "", "stop what runs in this conversation"),
+    entry("reset", "", "begin a new agent session"),
+    entry("codebases", "", "list the codebases"),
+    entry("codebase", "NAME", "choose the codebase of this conversation"),
+    entry("register", "PATH", "register a repository of this machine"),
+    entry("clone", "URL", "clone a repository and register it"),
+    entry("cwd", "[PATH]", "show or choose the directory of a conversation without a codebase"),
+    entry("agent", "[NAME]", "show or choose the agent"),
+    entry("worktree", "…", "make, find and remove worktrees; `/worktree help` shows how"),
+    entry("commands", "", "list custom commands"),
+    entry("run", "NAME [ARGS]", "run a custom command"),
+    entry("trust", "", "approve scripts of the repository"),
+    entry("push", "", "push the worktree's branch"),
+    entry("pr", "[TITLE]", "open a pull request"),
+];
+
+/// Commands that a later version brings.
+const LATER: [&str; 5] = ["commands", "run", "trust", "push", "pr"];
+
+/// What somebody said, as far as commands go.
+#[derive(Debug)]
+pub enum Parsed {
+    /// No command: words for the agent.
+    Words,
+    /// The last message once more, which is not for a command to do.
+    Retry,
+    Command(Line),
+}
+
+/// Whether something does not wait for its turn.
+pub fn overtakes(text: &str) -> bool {
+    line::name(text).is_some_and(|name| name == "stop")
+}
+
+/// Reads a message. What begins like a command and is none is refused with the nearest name.
+pub fn parse(text: &str) -> Result<Parsed, Problem> {
+    let Some(name) = line::name(text) else { return Ok(Parsed::Words) };
+    if !COMMANDS.iter().any(|entry| entry.name == name) {
+        let names = COMMANDS.iter().map(|entry| entry.name);
+        return Err(unknown(&format!("/{name}"), "", nearest(name, names).map(|near| format!("/{near}"))));
+    }
+    let line = Line::read(text)?;
+    Ok(if name == "retry" { Parsed::Retry } else { Parsed::Command(line) })
+}
+
+/// Does what a command says; the answer in words.
+pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+    let name = line.name.clone();
+    match name.as_str() {
+        "help" => Ok(help::run()),
+        "status" => status::run(desk).await,
+        "reset" => reset::run(desk).await,
+        "codebases" => codebase::list(desk).await,
+        "codebase" => codebase::choose(desk, &line.one("NAME")?).await,
+        "register" => codebase::add(desk, &line.one("PATH")?).await,
+        "clone" => codebase::add(desk, &line.one("URL")?).await,
+        "cwd" => cwd::run(desk, line.at_most_one()?).await,
+        "agent" => agent::run(desk, line.at_most_one()?).await,
+        "worktree" => Box::pin(worktree::run(desk, line)).await,
+        later if LATER.contains(&later) => Err(not_yet(&format!("/{later}"))),
+        other => Err(unknown(&format!("/{other}"), "", None)),
+    }
+}
+
+fn not_yet(name: &str) -> Problem {
+    Problem::new("not_yet", format!("`{name}` comes with a later version."), "`/help` shows what there is.")
+}
+
+fn unknown(name: &str, behind: &str, near: Option<String>) -> Problem {
+    let hint = match near {
+        Some(near) => format!("Did you mean `{near}`? `/help` shows all commands."),
+        None => "`/help` shows all commands.".to_owned(),
+    };
+    Problem::new("unknown_command", format!("There is no command `{name}`{behind}."), hint)
+}
+
+fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |name: &&str| strsim::jaro_winkler(wrong, name);
+    let best = names.into_iter().max_by(|a, b| near(a).total_cmp(&near(b)))?;
+    (near(&best) > 0.75).then_some(best)
+}

@@ -1,0 +1,20 @@
+//! `/worktree diff`
+
+use super::{Line, meant};
+use crate::Problem;
+use crate::talk::Desk;
+
+pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+    let (codebase, environment) = meant(desk, &mut line).await?;
+    let diff = desk.talks.isolation.diff(&codebase, &environment).await?;
+    if diff.patch.is_empty() && diff.untracked == 0 {
+        return Ok(format!("Nothing was changed in `{}`.", environment.branch));
+    }
+    let untracked = match diff.untracked {
+        0 => String::new(),
+        1 => "\nOne file is not known to git.".to_owned(),
+        many => format!("\n{many} files are not known to git."),
+    };
+    let left_out = if diff.cut { "\n(The rest is left out.)" } else { "" };
+    Ok(format!("```diff\n{}\n```{left_out}{untracked}", diff.patch.trim_end()))
+}

@@ -1,0 +1,51 @@
+//! `/worktree finish [--method merge|squash]` and `/worktree abort`
+
+use grove_git::finish::Method;
+
+use super::{Line, meant};
+use crate::Problem;
+use crate::removal::Asker;
+use crate::talk::Desk;
+use crate::words::done;
+
+pub async fn finish(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+    let method = line.value("--method")?;
+    let method = match method.as_deref().unwrap_or(desk.talks.settings.finish_method()) {
+        "merge" => Method::Merge,
+        "squash" => Method::Squash,
+        other => {
+            let message = format!("`{other}` is no way to merge.");
+            return Err(Problem::new("usage", message, "Use `--method merge` or `--method squash`."));
+        }
+    };
+    let (codebase, environment) = meant(desk, &mut line).await?;
+    let (finished, removed) =
+        desk.talks.isolation.finish(&codebase, &environment, method, Asker::Conversation(desk.reference())).await?;
+    let branch = environment.branch.as_str();
+    let mut lines = done::finished(branch, &finished);
+    match removed {
+        Ok(removed) => {
+            lines.extend(done::removed(branch, &removed, desk.talks.settings.trash_keep_days()));
+            ended(desk, &environment).await?;
+        }
+        Err(error) => lines.push(format!("The worktree stays: {}", Problem::from(error).message)),
+    }
+    Ok(lines.join("\n"))
+}
+
+pub async fn abort(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+    let (codebase, environment) = meant(desk, &mut line).await?;
+    let removed = desk.talks.isolation.abort(&codebase, &environment).await?;
+    ended(desk, &environment).await?;
+    let days = desk.talks.settings.trash_keep_days();
+    Ok(done::removed(environment.branch.as_str(), &removed, days).join("\n"))
+}
+
+/// The conversation's session ends with its worktree.
+async fn ended(desk: &Desk<'_>, environment: &grove_model::Environment) -> Result<(), Problem> {
+    if desk.conversation.environment == Some(environment.id) {
+        desk.talks.store.end_sessions(&desk.reference()).await?;
+        desk.talks.store.told_of_removal(desk.conversation.id).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! `/worktree …`
+
+mod adopt;
+mod cleanup;
+mod create;
+mod diff;
+mod finish;
+mod link;
+mod list;
+mod orphans;
+mod remove;
+mod sleep;
+mod sync;
+mod undo;
+mod why;
+
+use grove_model::{Codebase, Environment};
+
+use super::{Entry, Line, entry, nearest, not_yet, unknown};
+use crate::Problem;
+use crate::isolation::find;
+use crate::reply_text;
+use crate::talk::Desk;
+
+/// What `/worktree` can do.
+pub const COMMANDS: &[Entry] = &[
+    entry("create", "NAME [--from REF]", "make a worktree and work there"),
+    entry("list", "", "list the worktrees"),
+    entry("remove", "[NAME] [--force]", "remove a worktree; it can be brought back"),
+    entry("undo", "[NAME]", "bring back what was removed"),
+    entry("link", "KIND-ID|BRANCH", "work in the worktree of other work"),
+    entry("sync", "", "bring what is new in the base into the worktree"),
+    entry("finish", "", "merge the work into its base and remove the worktree"),
+    entry("abort", "", "give the work up; it can be brought back"),
+    entry("diff", "", "show what was changed"),
+    entry("hibernate", "[NAME]", "put a worktree away until it is needed"),
+    entry("wake", "[NAME]", "bring a hibernated worktree back"),
+    entry("cleanup", "merged|stale [--dry-run]", "remove what is merged or stale"),
+    entry("orphans", "", "list worktrees that grove did not make"),
+    entry("adopt", "PATH", "take one of them over"),
+    entry("why", "[NAME]", "say why the work is where it is"),
+    entry("init", "", "run the worktree's init script again"),
+];
+
+pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+    let Some(word) = line.next_word() else { return Ok(help()) };
+    line.name = format!("worktree {word}");
+    if word == "help" {
+        return Ok(help());
+    }
+    if !COMMANDS.iter().any(|entry| entry.name == word) {
+        let near = nearest(&word, COMMANDS.iter().map(|entry| entry.name));
+        return Err(unknown(&format!("/worktree {word}"), "", near.map(|near| format!("/worktree {near}"))));
+    }
+    let words = match word.as_str() {
+        "create" => create::run(desk, line).await,
+        "list" => list::run(desk).await,
+        "remove" => remove::run(desk, line).await,
+        "undo" => undo::run(desk, line).await,
+        "link" => link::run(desk, line).await,
+        "sync" => sync::run(desk, line).await,
+        "finish" => finish::finish(desk, line).await,
+        "abort" => finish::abort(desk, line).await,
+        "diff" => diff::run(desk, line).await,
+        "hibernate" => sleep::hibernate(desk, line).await,
+        "wake" => sleep::wake(desk, line).await,
+        "cleanup" => cleanup::run(desk, line).await,
+        "orphans" => orphans::run(desk).await,
+        "adopt" => adopt::run(desk, line).await,
+        "why" => why::run(desk, line).await,
+        _ => Err(not_yet(&format!("/worktree {word}"))),
+    };
+    words.map(|text| reply_text::for_chat(&text))
+}
+
+fn help() -> String {
+    let lines = COMMANDS.iter().map(|entry| {
+        let usage = if entry.usage.is_empty() { String::new() } else { format!(" {}", entry.usage) };
+        format!("- `/worktree {}{usage}`: {}", entry.name, entry.about)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The conversation's codebase.
+async fn codebase(desk: &Desk<'_>) -> Result<Codebase, Problem> {
+    let codebase = desk.talks.codebase_of(desk.conversation).await?;
+    codebase.ok_or_else(|| {
+        let hint = "Choose one with `/codebase NAME`; `/codebases` lists them.";
+        Problem::new("no_codebase", "This conversation has no codebase.", hint)
+    })
+}
+
+/// The environment that is named, or the conversation's own.
+async fn meant(desk: &Desk<'_>, line: &mut Line) -> Result<(Codebase, Environment), Problem> {
+    let codebase = codebase(desk).await?;
+    let environment = match (line.at_most_one()?, desk.conversation.environment) {
+        (Some(name), _) => {
+            let all = desk.talks.store.environments(codebase.id, false).await?;
+            find(&name, &all)?.clone()
+        }
+        (None, Some(id)) => match desk.talks.store.environment(id).await? {
+            Some(environment) => environment,
+            None => return Err(nowhere(&line.name)),
+        },
+        (None, None) => return Err(nowhere(&line.name)),
+    };
+    Ok((codebase, environment))
+}
+
+fn nowhere(name: &str) -> Problem {
+    let hint = format!("Name one, as in `/{name} NAME`; `/worktree list` shows them.");
+    Problem::new("no_worktree", "This conversation works in no worktree.", hint)
+}

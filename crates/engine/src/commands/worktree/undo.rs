@@ -1,0 +1,17 @@
+//! `/worktree undo [NAME]`
+
+use super::{Line, codebase};
+use crate::Problem;
+use crate::isolation::find_latest;
+use crate::talk::Desk;
+
+pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+    let name = line.at_most_one()?;
+    let codebase = codebase(desk).await?;
+    let isolation = &desk.talks.isolation;
+    isolation.reconcile(&codebase).await?;
+    let trash = isolation.trash(&codebase).await?;
+    let environment = find_latest(name.as_deref(), &trash)?.environment.clone();
+    let environment = isolation.undo(&codebase, &environment).await?;
+    Ok(format!("`{}` is back at {}.", environment.branch, environment.path.display()))
+}

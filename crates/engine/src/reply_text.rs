@@ -1,0 +1,211 @@
+//! Every sentence that a person reads in a conversation. What happened comes as a value; here it gets
+//! its words, the same for every platform.
+
+use std::path::Path;
+
+use grove_model::Hints;
+
+use crate::Problem;
+use crate::agent::{AgentError, NoAgent};
+use crate::isolation::resolve::Relation;
+use crate::isolation::{How, Outcome};
+
+/// The longest answer that is kept; of a longer one, its end.
+const LONGEST: usize = 1024 * 1024;
+
+pub const NOTHING_TO_RETRY: &str = "Nothing was cut short, so there is nothing to run again.";
+
+/// A problem, as it is told in a conversation: what is wrong, all reasons, what to do.
+pub fn problem(problem: &Problem) -> String {
+    let mut text = problem.message.clone();
+    if problem.code == "limit_reached" {
+        text.push_str("\n\nWorktree Status:");
+    }
+    for reason in &problem.reasons {
+        let hint = if problem.code == "limit_reached" { String::new() } else { format!(" {}", reason.hint) };
+        text.push_str(&format!("\n- {}{}", reason.message, hint.trim_end()));
+    }
+    if problem.code == "limit_reached" {
+        let count = |code: &str| {
+            let reason = problem.reasons.iter().find(|reason| reason.code == code);
+            reason.and_then(|reason| reason.message.split(' ').next()).unwrap_or("0").to_owned()
+        };
+        let all: usize =
+            problem.reasons.iter().filter_map(|r| r.message.split(' ').next()?.parse::<usize>().ok()).sum();
+        text.push_str(&format!(
+            "\n\nOptions:\n- `/worktree cleanup merged` ({})\n- `/worktree cleanup stale` ({})\n- `/worktree list` ({all})\n- `/worktree remove <name>` ({all})",
+            count("merged"),
+            count("stale"),
+        ));
+    } else if !problem.hint.is_empty() {
+        text.push_str(&format!("\n{}", problem.hint));
+    }
+    for_chat(&text)
+}
+
+/// The terminal's commands, as they are called in a conversation.
+pub fn for_chat(text: &str) -> String {
+    text.replace("`grove worktree exec ", "`git worktree exec ")
+        .replace("grove worktree ", "/worktree ")
+        .replace("`git worktree exec ", "`grove worktree exec ")
+        .replace("grove codebase add PATH", "/register PATH")
+}
+
+/// No agent runs because there is no place for it.
+pub fn blocked(problem: Problem) -> Problem {
+    let hint = if problem.hint.is_empty() { String::new() } else { format!("{} ", problem.hint) };
+    if problem.code == "limit_reached" {
+        return problem;
+    }
+    Problem { hint: format!("{hint}The agent was not started."), ..problem }
+}
+
+/// Where the work goes on, if that is news.
+pub fn place(outcome: &Outcome, hints: &Hints, new_here: bool) -> Vec<String> {
+    let mut notices = Vec::new();
+    if outcome.stale_reference {
+        notices.push("Detected a stale isolated workspace reference and cleared it. Creating a new one.".to_owned());
+    }
+    if let How::Created(new) = &outcome.how {
+        notices.extend(new.notes.iter().map(|note| format!("Note: {note}.")));
+    }
+    if !new_here {
+        return notices;
+    }
+    let branch = outcome.environment.branch.as_str();
+    match &outcome.how {
+        How::Shared(Relation::LinkedIssue(number)) => notices.push(format!("Reusing worktree from issue #{number}")),
+        How::Shared(Relation::LinkedPr(number)) => notices.push(format!("Reusing worktree from pr #{number}")),
+        _ => {}
+    }
+    match &hints.pr_sha {
+        Some(sha) => {
+            let head = hints.pr_branch.as_ref().map_or(branch, |branch| branch.as_str());
+            notices.push(format!("Reviewing PR at commit `{}` (branch: `{head}`)", sha.short()));
+        }
+        None if matches!(outcome.how, How::Shared(_)) => {}
+        None => notices.push(format!("Working in isolated branch `{branch}`")),
+    }
+    notices
+}
+
+pub fn removed_meanwhile(branch: &str) -> String {
+    format!("The worktree `{branch}` was removed meanwhile. `/worktree undo {branch}` brings it back.")
+}
+
+pub fn choose_codebase(names: &[&str]) -> String {
+    format!(
+        "No codebase is chosen, so this runs in a folder of its own. `/codebase NAME` chooses one of: {}.",
+        names.join(", ")
+    )
+}
+
+pub fn no_cwd(path: &Path) -> Problem {
+    let message = format!("{} is not there, so the agent was not started.", path.display());
+    Problem::new("missing", message, "Choose another directory with `/cwd PATH`.")
+}
+
+pub fn no_scratch(path: &Path, error: &std::io::Error) -> Problem {
+    let message = format!("{} cannot be made, so the agent was not started: {error}.", path.display());
+    Problem::new("not_writable", message, "Give grove write access to its home.")
+}
+
+pub fn restless() -> Problem {
+    let message = "The worktree was moved again and again, so the agent was not started.";
+    Problem::new("busy", message, "Wait a moment and say it again.")
+}
+
+/// All places are taken.
+pub fn queued(place: usize, most: usize) -> String {
+    format!("All {most} places are taken at the moment; yours is number {place} in the queue.")
+}
+
+pub fn stopping(runs: bool) -> &'static str {
+    if runs { "Stopping." } else { "Nothing is running." }
+}
+
+pub fn stopped(text: &str) -> String {
+    with_text(text, "Stopped. /retry runs it again.")
+}
+
+/// The beginning of a message, to tell it from others.
+fn beginning(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let short: String = line.chars().take(60).collect();
+    if short.len() < text.trim().len() { format!("{short}…") } else { short }
+}
+
+pub fn interrupted(text: &str) -> String {
+    format!("“{}” was interrupted by a restart. /retry runs it again.", beginning(text))
+}
+
+pub fn set_aside(text: &str) -> String {
+    format!("“{}” could not be worked on in three tries and was set aside. /retry runs it again.", beginning(text))
+}
+
+/// The agent's own words.
+pub fn answer(text: &str) -> String {
+    if text.trim().is_empty() { "The agent is done and said nothing.".to_owned() } else { text.trim_end().to_owned() }
+}
+
+pub fn agent_failed(agent: &str, code: i32, text: &str, last_lines: &str) -> String {
+    let lines = if last_lines.trim().is_empty() { String::new() } else { format!("\n```\n{last_lines}\n```") };
+    with_text(text, &format!("The agent `{agent}` failed with exit code {code}.{lines}"))
+}
+
+pub fn timed_out(agent: &str, text: &str) -> String {
+    with_text(text, &format!("The agent `{agent}` took too long and was ended. /retry runs it again."))
+}
+
+fn with_text(text: &str, words: &str) -> String {
+    if text.trim().is_empty() { words.to_owned() } else { format!("{}\n\n{words}", text.trim_end()) }
+}
+
+/// The end of a text that is too long to be kept.
+pub fn shortened(text: &str, left_out: u64) -> String {
+    let over = text.len().saturating_sub(LONGEST);
+    let start = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let left_out = left_out + start as u64;
+    let kept = &text[start..];
+    if left_out == 0 { kept.to_owned() } else { format!("(The first {left_out} bytes are left out.)\n{kept}") }
+}
+
+/// The work was closed, but its worktree holds something.
+pub fn kept(branch: &str, reason: &str) -> String {
+    format!(
+        "The worktree `{branch}` is kept: {reason} `/worktree remove {branch} --force` removes it, and `/worktree undo` brings it back."
+    )
+}
+
+impl From<NoAgent> for Problem {
+    fn from(error: NoAgent) -> Self {
+        let message = crate::words::sentence(&error.to_string());
+        match error {
+            NoAgent::Unknown { known, .. } => {
+                Problem::new("no_agent", message, format!("There are: {}.", known.join(", ")))
+            }
+            NoAgent::NotYet { .. } => {
+                Problem::new("no_agent", message, "Use `kind = \"command\"` until then, or `/agent sh`.")
+            }
+            NoAgent::OnlyLocal => Problem::new(
+                "no_agent",
+                message,
+                "Configure one as [agents.NAME] in GROVE_HOME/config.toml and name it in `agent.default`.",
+            ),
+        }
+    }
+}
+
+impl From<AgentError> for Problem {
+    fn from(error: AgentError) -> Self {
+        let message = crate::words::sentence(&error.to_string());
+        let hint = match error {
+            AgentError::NotStarted { .. } => {
+                "Check that the program is installed and on PATH; `/agent NAME` chooses another."
+            }
+            AgentError::TooLong { .. } => "Say it in fewer words, or let the agent read it from its standard input.",
+            AgentError::Moved(_) => "Choose another directory with `/cwd PATH`.",
+        };
+        Problem::new("agent_failed", message, hint)
+    }
+}

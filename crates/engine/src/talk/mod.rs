@@ -1,0 +1,134 @@
+//! Conversations: somebody says something, and it is worked on in the right place, in order, once.
+//!
+//! [`Talks::accept`] puts what came in into the store; only then is it acknowledged. [`queue`] hands
+//! conversations that have something waiting to [`turn`]s, one at a time each; a turn takes one
+//! message, [`turn::Ending`] is what came of it, and the answer goes into the store together with the
+//! message's end. Nothing here knows a platform: adapters read what was said from the store.
+
+mod closed;
+mod queue;
+mod turn;
+mod work;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use grove_git::Git;
+use grove_model::{Codebase, ConversationId, Event, Incoming};
+use grove_store::{Accepted, Conversation, Message, Store, StoreError};
+use serde::Serialize;
+use tokio::sync::{Notify, broadcast, watch};
+
+use crate::agent::{Agents, Cancel};
+use crate::codebases::Codebases;
+use crate::commands;
+use crate::isolation::Isolation;
+use crate::redact::Redactor;
+use crate::settings::Settings;
+
+/// What happens in conversations, for whoever looks on. Nobody has to: everything that matters is in
+/// the store.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum TalkEvent {
+    /// Somebody said something.
+    Heard { platform: String, conversation: String, text: String },
+    /// A piece of an agent's text, on its way.
+    Delta { platform: String, conversation: String, text: String },
+    /// Something was said to people; the store has it.
+    Said { platform: String, conversation: String },
+    /// Environments came, went or changed.
+    Worktrees,
+}
+
+/// All conversations of this process.
+pub struct Talks {
+    pub store: Store,
+    pub isolation: Isolation,
+    pub codebases: Codebases,
+    pub settings: Settings,
+    pub agents: Agents,
+    pub redactor: Redactor,
+    events: broadcast::Sender<TalkEvent>,
+    wake: Notify,
+    running: Mutex<HashMap<ConversationId, watch::Sender<Option<Cancel>>>>,
+}
+
+/// What somebody said, and where.
+pub struct Desk<'a> {
+    pub talks: &'a Talks,
+    pub conversation: &'a Conversation,
+    pub message: &'a Message,
+}
+
+impl Talks {
+    pub fn new(git: Git, store: Store, settings: Settings, redactor: Redactor) -> Arc<Self> {
+        let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
+        let isolation = Isolation::new(git, store.clone(), settings.clone());
+        let agents = Agents::new(&settings);
+        let (events, _) = broadcast::channel(256);
+        let (wake, running) = (Notify::new(), Mutex::default());
+        Arc::new(Self { store, isolation, codebases, settings, agents, redactor, events, wake, running })
+    }
+
+    /// Takes what came in. It is in the store when this returns, and is worked on from then on.
+    pub async fn accept(&self, incoming: &Incoming) -> Result<Accepted, StoreError> {
+        let overtakes = matches!(&incoming.event, Event::Message { text, .. } if commands::overtakes(text));
+        let accepted = self.store.accept(incoming, overtakes).await?;
+        if let Event::Message { text, .. } = &incoming.event {
+            let (platform, conversation) = (incoming.platform.clone(), incoming.conversation.clone());
+            self.tell_watchers(TalkEvent::Heard { platform, conversation, text: self.redactor.clean(text) });
+        }
+        self.wake.notify_one();
+        Ok(accepted)
+    }
+
+    /// What happens from now on.
+    pub fn watch(&self) -> broadcast::Receiver<TalkEvent> {
+        self.events.subscribe()
+    }
+
+    pub fn tell_watchers(&self, event: TalkEvent) {
+        // Nobody may be looking.
+        let _ = self.events.send(event);
+    }
+
+    fn said(&self, conversation: &Conversation) {
+        let (platform, name) = (conversation.platform.clone(), conversation.name.clone());
+        self.tell_watchers(TalkEvent::Said { platform, conversation: name });
+    }
+
+    /// How many turns this process has at this moment.
+    pub fn running(&self) -> usize {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn cancel(&self, conversation: ConversationId, why: Cancel) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = running.get(&conversation) {
+            turn.send_replace(Some(why));
+        }
+    }
+
+    fn cancel_all(&self, why: Cancel) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        for turn in running.values() {
+            turn.send_replace(Some(why));
+        }
+    }
+
+    /// The codebase that a conversation is about: the chosen one, or the only one.
+    pub async fn codebase_of(&self, conversation: &Conversation) -> Result<Option<Codebase>, StoreError> {
+        let mut all = self.store.codebases().await?;
+        if let Some(chosen) = conversation.codebase {
+            return Ok(all.into_iter().find(|codebase| codebase.id == chosen));
+        }
+        Ok(if all.len() == 1 { all.pop() } else { None })
+    }
+
+    /// A folder of a conversation's own, for work without a codebase.
+    fn scratch(&self, conversation: ConversationId) -> PathBuf {
+        self.settings.home().join("scratch").join(conversation.to_string())
+    }
+}

@@ -1,0 +1,184 @@
+//! Words for the agent: the right place, then the agent in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use grove_model::{Codebase, Hints};
+use grove_store::{End, TurnKey};
+use tokio::sync::watch;
+
+use super::turn::{Broken, Ending};
+use super::{Desk, TalkEvent};
+use crate::agent::{Agent, AgentError, AgentEvent, Cancel, Ended, Outcome, Ready, Run, WorkDir};
+use crate::isolation::{self, CreatedBy, IsolationError, Wish};
+use crate::{Problem, reply_text};
+
+/// What somebody said to the agent.
+pub struct Said<'a> {
+    pub text: &'a str,
+    pub context: Option<&'a str>,
+    pub hints: &'a Hints,
+}
+
+/// How often a place that was moved away under us is chosen anew.
+const CHOICES: usize = 5;
+
+impl Desk<'_> {
+    /// Finds the place, runs the agent there, and gives its answer. Whatever stands in the way is the
+    /// answer instead, and no agent runs.
+    pub(super) async fn work(
+        &self,
+        key: &TurnKey,
+        said: Said<'_>,
+        cancelled: watch::Receiver<Option<Cancel>>,
+    ) -> Result<Ending, Broken> {
+        let store = &self.talks.store;
+        let codebase = self.talks.codebase_of(self.conversation).await?;
+        let wanted =
+            self.conversation.agent.as_deref().or(codebase.as_ref().and_then(|c| c.ai_assistant_type.as_deref()));
+        let agent = self.talks.agents.choose(wanted, &self.message.via).map_err(Problem::from)?;
+        let mut told = false;
+        for _ in 0..CHOICES {
+            let place = match &codebase {
+                None => WorkDir::NoCodebase(self.without_codebase(key).await?),
+                Some(codebase) => match self.isolated(key, codebase, &said, &mut told).await? {
+                    Some(place) => place,
+                    None => continue,
+                },
+            };
+            self.session(agent.name(), place.path()).await?;
+            store.agent_starts(key, self.message.id).await?;
+            match self.run(&*agent, &place, &said, cancelled.clone()).await {
+                Ok(outcome) => return self.answer(&*agent, &said, outcome),
+                Err(AgentError::Moved(_)) if place.is_isolated() => continue,
+                Err(error) => return Err(Problem::from(error).into()),
+            }
+        }
+        Err(reply_text::restless().into())
+    }
+
+    /// The environment of the work, ready for an agent; `None`: it was moved away meanwhile.
+    async fn isolated(
+        &self,
+        key: &TurnKey,
+        codebase: &Codebase,
+        said: &Said<'_>,
+        told: &mut bool,
+    ) -> Result<Option<WorkDir>, Broken> {
+        let hints = said.hints;
+        let wish = Wish {
+            work: hints.work(&self.conversation.name)?,
+            branch: None,
+            from: None,
+            hints: isolation::Hints {
+                linked_issues: hints.linked_issues.clone(),
+                linked_prs: hints.linked_prs.clone(),
+                suggested_branch: hints.suggested_branch.clone(),
+                legacy_path: None,
+            },
+            conversation: Some(self.reference()),
+            by: CreatedBy { platform: Some(self.conversation.platform.clone()), user: self.message.user.clone() },
+        };
+        let outcome = match self.talks.isolation.create(codebase, &wish).await {
+            Ok(outcome) => outcome,
+            Err(IsolationError::Store(error)) => return Err(Broken::Store(error)),
+            Err(error) => return Err(reply_text::blocked(error.into()).into()),
+        };
+        if !*told {
+            let mut notices = Vec::new();
+            if let Some(branch) = &self.conversation.removed_branch {
+                notices.push(reply_text::removed_meanwhile(branch));
+                self.talks.store.told_of_removal(self.conversation.id).await?;
+            }
+            let new_here = self.conversation.environment != Some(outcome.environment.id);
+            notices.extend(reply_text::place(&outcome, hints, new_here));
+            self.say(key, &notices).await?;
+            self.talks.tell_watchers(TalkEvent::Worktrees);
+            *told = true;
+        }
+        Ok(match self.talks.isolation.ready(codebase, &outcome.environment).await? {
+            Ready::Here(ready) => Some(WorkDir::Isolated(ready)),
+            Ready::Changed => None,
+        })
+    }
+
+    /// The conversation's own folder, or one made for it.
+    async fn without_codebase(&self, key: &TurnKey) -> Result<PathBuf, Broken> {
+        if let Some(cwd) = &self.conversation.cwd {
+            let cwd = PathBuf::from(cwd);
+            return if cwd.is_dir() { Ok(cwd) } else { Err(reply_text::no_cwd(&cwd).into()) };
+        }
+        let scratch = self.talks.scratch(self.conversation.id);
+        if !scratch.is_dir() {
+            let codebases = self.talks.store.codebases().await?;
+            if !codebases.is_empty() {
+                let names: Vec<&str> = codebases.iter().map(|codebase| codebase.name.as_str()).collect();
+                self.say(key, &[reply_text::choose_codebase(&names)]).await?;
+            }
+            fs::create_dir_all(&scratch).map_err(|error| reply_text::no_scratch(&scratch, &error))?;
+        }
+        Ok(scratch)
+    }
+
+    /// The session goes on where it was; in another place, or with another agent, a new one begins.
+    async fn session(&self, agent: &str, cwd: &Path) -> Result<(), Broken> {
+        let (store, cwd) = (&self.talks.store, cwd.display().to_string());
+        let session = store.session(self.conversation.id).await?;
+        let goes_on =
+            session.is_some_and(|session| session.agent == agent && session.facts.cwd.as_deref() == Some(&cwd));
+        if !goes_on {
+            store.start_session(self.conversation.id, agent, &cwd).await?;
+        }
+        Ok(())
+    }
+
+    async fn run(
+        &self,
+        agent: &dyn Agent,
+        place: &WorkDir,
+        said: &Said<'_>,
+        cancel: watch::Receiver<Option<Cancel>>,
+    ) -> Result<Outcome, AgentError> {
+        // Context first, the person's own words last.
+        let prompt = match said.context {
+            Some(context) if !context.trim().is_empty() => format!("{context}\n\n{}", said.text),
+            _ => said.text.to_owned(),
+        };
+        let lines = std::sync::Mutex::new(String::new());
+        let deliver = |text: &str| {
+            let text = self.talks.redactor.clean(text);
+            let (platform, conversation) = (self.conversation.platform.clone(), self.conversation.name.clone());
+            self.talks.tell_watchers(TalkEvent::Delta { platform, conversation, text });
+        };
+        let says = |event: AgentEvent| {
+            let AgentEvent::Text(text) = event;
+            let mut waiting = lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            waiting.push_str(&text);
+            // Whole lines, so that a secret is never cut in two.
+            let whole = waiting.rfind('\n').map_or(0, |at| at + 1);
+            let whole = if waiting.len() > 64 * 1024 { waiting.len() } else { whole };
+            if whole > 0 {
+                deliver(&waiting[..whole]);
+                waiting.drain(..whole);
+            }
+        };
+        agent.run(Run { place, prompt: &prompt, says: &says, cancel }).await
+    }
+
+    fn answer(&self, agent: &dyn Agent, said: &Said<'_>, outcome: Outcome) -> Result<Ending, Broken> {
+        let Outcome { text, left_out, ended } = outcome;
+        let text = reply_text::shortened(&text, left_out);
+        let cut = |answer: String| Ending { answer: Some(answer), end: End::Interrupted };
+        Ok(match ended {
+            Ended::Well => Ending::done(reply_text::answer(&text)),
+            Ended::Badly { code, last_lines } => Ending {
+                answer: Some(reply_text::agent_failed(agent.name(), code, &text, &last_lines)),
+                end: End::Failed,
+            },
+            Ended::TimedOut => cut(reply_text::timed_out(agent.name(), &text)),
+            Ended::Cancelled(Cancel::Stopped) => cut(reply_text::stopped(&text)),
+            Ended::Cancelled(Cancel::Draining) => cut(reply_text::interrupted(said.text)),
+            Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(grove_store::StoreError::LostTurn)),
+        })
+    }
+}

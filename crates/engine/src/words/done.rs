@@ -1,0 +1,79 @@
+//! What was done to a worktree, in lines: the same for terminal and conversation.
+
+use std::path::Path;
+
+use grove_git::finish::Finished;
+use grove_git::removal::BranchFate;
+
+use crate::cleanup::Report;
+use crate::removal::Removed;
+use crate::sync::Synced;
+
+pub fn removed(branch: &str, removed: &Removed, keep_days: u64) -> Vec<String> {
+    match removed {
+        Removed::Gone => vec![format!("The folder of `{branch}` was gone already; its record has ended.")],
+        Removed::Released(path) => vec![released(branch, path)],
+        Removed::Trashed { fate, branch_kept, .. } => {
+            let mut lines = vec![format!("Removed the worktree `{branch}`.")];
+            if *branch_kept {
+                lines.push(branch_words(branch, fate));
+            }
+            lines.push(format!("It is kept for {keep_days} days; `grove worktree undo {branch}` brings it back."));
+            lines
+        }
+    }
+}
+
+fn released(branch: &str, path: &Path) -> String {
+    format!("Released `{branch}`: somebody else made that worktree, so it stays at {}.", path.display())
+}
+
+/// Why a branch stays.
+pub fn branch_words(branch: &str, fate: &BranchFate) -> String {
+    let why = match fate {
+        BranchFate::OwnCommits { commits: 1, .. } => "it has a commit that is nowhere else".to_owned(),
+        BranchFate::OwnCommits { commits, .. } => format!("it has {commits} commits that are nowhere else"),
+        BranchFate::InUse { .. } => "it is in use elsewhere".to_owned(),
+        BranchFate::Unknown { why } => format!("it is not known whether something would be lost ({why})"),
+        BranchFate::Goes { .. } => "it was moved meanwhile, or could not be deleted".to_owned(),
+        BranchFate::Absent => return format!("The branch `{branch}` was gone already."),
+    };
+    format!("The branch `{branch}` stays: {why}.")
+}
+
+pub fn finished(branch: &str, finished: &Finished) -> Vec<String> {
+    let mut lines = vec![format!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short())];
+    if finished.left_behind {
+        lines.push(format!(
+            "The main checkout is on `{}` with changes and was left as it is, so git shows the merge as taken back there.",
+            finished.base
+        ));
+    }
+    lines
+}
+
+pub fn synced(branch: &str, synced: &Synced) -> String {
+    if synced.changed {
+        format!("Brought {} at {} into `{branch}`.", synced.from, synced.at.short())
+    } else {
+        format!("`{branch}` has everything of {} already.", synced.from)
+    }
+}
+
+pub fn hibernated(branch: &str) -> String {
+    format!("`{branch}` hibernates; `grove worktree wake {branch}` or the next use brings it back.")
+}
+
+pub fn cleaned(report: &Report, dry_run: bool) -> Vec<String> {
+    let verb = if dry_run { "Would remove" } else { "Removed" };
+    let gone = report.removed.iter().map(|gone| format!("{verb} `{}`", gone.branch));
+    let kept = report.skipped.iter().map(|skipped| format!("Kept `{}`: {}", skipped.branch, skipped.reason));
+    let failed = report.failed.iter().map(|failed| format!("Failed `{}`: {}", failed.branch, failed.error));
+    let mut lines: Vec<String> = gone.chain(kept).chain(failed).collect();
+    if lines.is_empty() {
+        lines.push("Nothing to clean up.".to_owned());
+    } else if !dry_run && !report.removed.is_empty() {
+        lines.push("`grove worktree undo NAME` brings one back.".to_owned());
+    }
+    lines
+}

@@ -1,0 +1,57 @@
+//! `grove serve`
+
+use std::process::ExitCode;
+
+use grove_git::Git;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::{Context, Done};
+use crate::server::Server;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to listen; without it, what `server.listen` says
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// Let scripts of this machine act as an adapter, at /test
+    #[arg(long)]
+    pub test_adapter: bool,
+}
+
+impl Args {
+    pub fn apply(&self, context: &mut Context) -> Result<(), grove_engine::Problem> {
+        if let Some(listen) = &self.listen {
+            context.settings.with_flag("--listen", "server.listen", listen)?;
+        }
+        if self.test_adapter {
+            context.settings.with_flag("--test-adapter", "adapters.test.enabled", "true")?;
+        }
+        Ok(())
+    }
+}
+
+pub async fn run(mut context: Context, args: &Args) -> Done {
+    args.apply(&mut context)?;
+    let store = context.store().await?;
+    let server = Server::start(context.git.clone(), store.clone(), &context.settings).await?;
+    end_on_signals(&server.end_switch(), &context.git);
+    server.run().await;
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first signal lets what runs finish; the second ends the program.
+pub fn end_on_signals(ending: &watch::Sender<bool>, git: &Git) {
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let Ok(mut signals) = signal(kind) else { continue };
+        let (ending, git) = (ending.clone(), git.clone());
+        tokio::spawn(async move {
+            signals.recv().await;
+            ending.send_replace(true);
+            signals.recv().await;
+            git.interrupt();
+            std::process::exit(130);
+        });
+    }
+}

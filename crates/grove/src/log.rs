@@ -1,0 +1,39 @@
+//! The log: no secret gets into it.
+
+use std::io::{self, Write};
+
+use grove_engine::redact::Redactor;
+
+/// Collects one entry and writes it, cleaned, when it is whole.
+#[derive(Default)]
+pub struct Clean {
+    entry: Vec<u8>,
+}
+
+/// The secrets that are known to this process.
+static SECRETS: std::sync::OnceLock<Redactor> = std::sync::OnceLock::new();
+
+/// From now on these are taken out of the log, too.
+pub fn hide(redactor: Redactor) {
+    let _ = SECRETS.set(redactor);
+}
+
+impl Write for Clean {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.entry.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Clean {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.entry);
+        let clean = SECRETS.get().cloned().unwrap_or_default().clean(&text);
+        // There is nobody left to tell.
+        let _ = io::stderr().write_all(clean.as_bytes());
+    }
+}

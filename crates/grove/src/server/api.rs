@@ -1,0 +1,64 @@
+//! The JSON API.
+
+mod conversations;
+mod worktrees;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use grove_engine::Problem;
+use grove_model::{Event, Incoming};
+use serde_json::{Value, json};
+
+use super::App;
+use super::fault::Fault;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/codebases", get(codebases))
+        .route("/api/status", get(status))
+        .route("/api/links", post(link))
+        .route("/api/openapi.json", get(async || ([("content-type", "application/json")], OPENAPI)))
+        .merge(worktrees::routes())
+        .merge(conversations::routes())
+}
+
+const OPENAPI: &str = include_str!("openapi.json");
+
+async fn codebases(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
+    let codebases = app.talks.store.codebases().await?;
+    Ok(Json(codebases.iter().map(crate::cli::codebase_json).collect()))
+}
+
+async fn status(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
+    Ok(Json(crate::cli::status_json(&app.talks.store, &app.talks.isolation).await?))
+}
+
+/// A link that lets one browser in, for whoever has the token.
+async fn link(State(app): State<Arc<App>>) -> Json<Value> {
+    Json(json!({ "link": format!("http://{}/login/{}", app.listen, app.keys.new_link()) }))
+}
+
+/// What came in must be something that can be answered.
+pub fn check(incoming: &Incoming) -> Result<(), Problem> {
+    let bad = |message: &str| Err(Problem::new("bad_request", message, "See /api/openapi.json."));
+    let named = |name: &str| !name.trim().is_empty() && name.len() <= 1000 && !name.contains('\0');
+    if !named(&incoming.conversation) || incoming.parent.as_deref().is_some_and(|parent| !named(parent)) {
+        return bad("A conversation's id must be a text of at most 1000 bytes.");
+    }
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if incoming.platform.is_empty() || incoming.platform.len() > 50 || !incoming.platform.chars().all(word) {
+        return bad("A platform's name must be one plain word.");
+    }
+    match &incoming.event {
+        Event::Message { text, .. } if text.trim().is_empty() => bad("The message is empty."),
+        Event::Message { text, context, .. }
+            if text.contains('\0') || context.as_deref().is_some_and(|c| c.contains('\0')) =>
+        {
+            bad("The message contains the character NUL.")
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,227 @@
+//! `/api/worktrees`
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use grove_engine::isolation::{CreatedBy, Hints, Wish, find};
+use grove_engine::removal::{Asker, RemovalWish};
+use grove_engine::settings::Settings;
+use grove_engine::talk::TalkEvent;
+use grove_engine::view::View;
+use grove_engine::{Problem, isolation};
+use grove_git::finish::Method;
+use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Kind, PrHead, Work};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::App;
+use super::super::fault::{Fault, bad_body, bad_query};
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/worktrees", get(list).post(create))
+        .route("/api/worktrees/{id}", get(show).delete(remove))
+        .route("/api/worktrees/{id}/plan", get(plan))
+        .route("/api/worktrees/{id}/undo", post(undo))
+        .route("/api/worktrees/{id}/hibernate", post(hibernate))
+        .route("/api/worktrees/{id}/wake", post(wake))
+        .route("/api/worktrees/{id}/finish", post(finish))
+        .route("/api/worktrees/{id}/abort", post(abort))
+}
+
+type Shared = State<Arc<App>>;
+
+#[derive(Deserialize)]
+struct Which {
+    codebase: Option<String>,
+    #[serde(default)]
+    all: bool,
+}
+
+async fn list(State(app): Shared, query: Result<Query<Which>, QueryRejection>) -> Result<Json<Vec<View>>, Fault> {
+    let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
+    let codebases = match &which.codebase {
+        Some(name) => vec![app.talks.codebases.named(name).await?],
+        None => app.talks.store.codebases().await?,
+    };
+    let mut views = Vec::new();
+    for codebase in &codebases {
+        views.extend(app.talks.isolation.views(codebase, which.all).await?);
+    }
+    Ok(Json(views))
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    codebase: Option<String>,
+    name: Option<String>,
+    kind: Option<Kind>,
+    id: Option<String>,
+    from: Option<String>,
+}
+
+async fn create(
+    State(app): Shared,
+    body: Result<Json<Wanted>, JsonRejection>,
+) -> Result<(StatusCode, Json<View>), Fault> {
+    let Json(wanted) = body.map_err(|rejection| bad_body(&rejection))?;
+    let codebase = app.talks.codebases.only_or_named(wanted.codebase.as_deref()).await?;
+    let branch = wanted.name.as_deref().map(BranchName::parse).transpose()?;
+    let work = match (wanted.kind, wanted.id.as_deref(), &branch) {
+        (Some(Kind::Issue), Some(id), _) => Work::issue(id)?,
+        (Some(Kind::Thread), Some(id), _) => Work::thread(id)?,
+        (Some(Kind::Task), Some(id), _) => Work::task(id)?,
+        (Some(Kind::Review), Some(id), _) => Work::review(id, None)?,
+        (Some(Kind::Pr), Some(id), Some(branch)) => {
+            Work::pull_request(id, PrHead::SameRepo { branch: branch.clone(), at: None })?
+        }
+        (Some(Kind::Pr), Some(id), None) => Work::pull_request(id, PrHead::Fork { pinned: None })?,
+        (None, None, Some(name)) => Work::task(name.as_str())?,
+        _ => {
+            let problem =
+                Problem::new("bad_request", "It is not said which work it is for.", "Give `name`, or `kind` and `id`.");
+            return Err(problem.into());
+        }
+    };
+    let by = CreatedBy { platform: Some("web".to_owned()), user: None };
+    let wish = Wish { work, branch, from: wanted.from, hints: Hints::default(), conversation: None, by };
+    let isolation = &app.talks.isolation;
+    let outcome = isolation.create(&codebase, &wish).await?;
+    let view = match &outcome.how {
+        isolation::How::Created(new) => {
+            isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
+        }
+        _ => view_of(&app, &codebase, outcome.environment).await?,
+    };
+    app.talks.tell_watchers(TalkEvent::Worktrees);
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// The environment with this id; also one that was removed.
+async fn found(app: &App, id: &str) -> Result<(Codebase, Environment), Fault> {
+    let store = &app.talks.store;
+    let environment = match id.parse::<EnvironmentId>() {
+        Ok(id) => store.environment(id).await?,
+        Err(_) => None,
+    };
+    let codebases = store.codebases().await?;
+    if let Some(environment) = environment
+        && let Some(codebase) = codebases.iter().find(|codebase| codebase.id == environment.codebase_id)
+    {
+        return Ok((codebase.clone(), environment));
+    }
+    // The start of an id, a branch or a work are good enough where only one fits.
+    for codebase in codebases {
+        let all = store.environments(codebase.id, false).await?;
+        if let Ok(environment) = find(id, &all) {
+            return Ok((codebase, environment.clone()));
+        }
+    }
+    Err(isolation::IsolationError::NoSuch(id.to_owned()).into())
+}
+
+async fn view_of(app: &App, codebase: &Codebase, environment: Environment) -> Result<View, Fault> {
+    let mut views = app.talks.isolation.views_of(codebase, vec![environment]).await?;
+    Ok(views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))?)
+}
+
+async fn show(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
+    let (codebase, environment) = found(&app, &id).await?;
+    Ok(Json(view_of(&app, &codebase, environment).await?))
+}
+
+#[derive(Deserialize)]
+struct Force {
+    #[serde(default)]
+    force: bool,
+}
+
+async fn remove(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Result<Query<Force>, QueryRejection>,
+) -> Result<Json<Value>, Fault> {
+    let Query(Force { force }) = query.map_err(|rejection| bad_query(&rejection))?;
+    let (codebase, environment) = found(&app, &id).await?;
+    let wish = RemovalWish { force, ..RemovalWish::default() };
+    let removed = app.talks.isolation.remove(&codebase, &environment, &wish).await?;
+    app.talks.tell_watchers(TalkEvent::Worktrees);
+    Ok(Json(crate::cli::removed_json(&removed)))
+}
+
+/// What a removal would do, and what speaks against it.
+async fn plan(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Result<Query<Force>, QueryRejection>,
+) -> Result<Json<Value>, Fault> {
+    let Query(Force { force }) = query.map_err(|rejection| bad_query(&rejection))?;
+    let (codebase, environment) = found(&app, &id).await?;
+    let plan = app.talks.isolation.plan_removal(&codebase, &environment, &Asker::Person).await?;
+    Ok(Json(crate::cli::plan_json(&environment, &plan, force)))
+}
+
+async fn undo(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
+    let (codebase, environment) = found(&app, &id).await?;
+    let back = app.talks.isolation.undo(&codebase, &environment).await?;
+    changed(&app, &codebase, back).await
+}
+
+async fn hibernate(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
+    let (codebase, environment) = found(&app, &id).await?;
+    let asleep = app.talks.isolation.hibernate(&codebase, &environment).await?;
+    changed(&app, &codebase, asleep).await
+}
+
+async fn wake(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
+    let (codebase, environment) = found(&app, &id).await?;
+    let awake = app.talks.isolation.wake(&codebase, &environment).await?;
+    changed(&app, &codebase, awake).await
+}
+
+async fn changed(app: &App, codebase: &Codebase, environment: Environment) -> Result<Json<View>, Fault> {
+    app.talks.tell_watchers(TalkEvent::Worktrees);
+    Ok(Json(view_of(app, codebase, environment).await?))
+}
+
+#[derive(Default, Deserialize)]
+struct How {
+    method: Option<String>,
+}
+
+fn method_of(how: &How, settings: &Settings) -> Result<Method, Problem> {
+    match how.method.as_deref().unwrap_or(settings.finish_method()) {
+        "merge" => Ok(Method::Merge),
+        "squash" => Ok(Method::Squash),
+        other => {
+            Err(Problem::new("bad_request", format!("`{other}` is no way to merge."), "Give `merge` or `squash`."))
+        }
+    }
+}
+
+async fn finish(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Result<Query<How>, QueryRejection>,
+) -> Result<Json<Value>, Fault> {
+    let Query(how) = query.map_err(|rejection| bad_query(&rejection))?;
+    let method = method_of(&how, &app.talks.settings)?;
+    let (codebase, environment) = found(&app, &id).await?;
+    let (finished, removed) = app.talks.isolation.finish(&codebase, &environment, method, Asker::Person).await?;
+    app.talks.tell_watchers(TalkEvent::Worktrees);
+    let mut answer = crate::cli::removed_json(&removed?);
+    answer["merged_into"] = json!(finished.base.to_string());
+    answer["commit"] = json!(finished.commit);
+    Ok(Json(answer))
+}
+
+async fn abort(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+    let (codebase, environment) = found(&app, &id).await?;
+    let removed = app.talks.isolation.abort(&codebase, &environment).await?;
+    app.talks.tell_watchers(TalkEvent::Worktrees);
+    Ok(Json(crate::cli::removed_json(&removed)))
+}

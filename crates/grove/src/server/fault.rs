@@ -1,0 +1,74 @@
+//! A refused request, as `{"error": …}`.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use grove_engine::Problem;
+use serde_json::json;
+
+#[derive(Debug)]
+pub struct Fault {
+    status: StatusCode,
+    problem: Problem,
+}
+
+impl Fault {
+    pub fn new(status: StatusCode, problem: Problem) -> Self {
+        Self { status, problem }
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": self.problem }))).into_response()
+    }
+}
+
+/// What cannot be served is the caller's to put right, unless it is the store or the disk.
+impl<E> From<E> for Fault
+where
+    Problem: From<E>,
+{
+    fn from(error: E) -> Self {
+        let problem = Problem::from(error);
+        let status = match problem.code {
+            "not_found" | "unknown_codebase" | "missing" => StatusCode::NOT_FOUND,
+            "usage" | "bad_branch_name" | "bad_work" | "bad_name" | "bad_request" | "unknown_base" | "no_base"
+            | "which_codebase" | "no_codebase" => StatusCode::BAD_REQUEST,
+            "store_busy" | "store_unreachable" | "store_failed" => StatusCode::SERVICE_UNAVAILABLE,
+            "store_row" | "git_missing" => StatusCode::INTERNAL_SERVER_ERROR,
+            "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
+            "too_large" => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::CONFLICT,
+        };
+        Self { status, problem }
+    }
+}
+
+/// The body is not what was asked for.
+pub fn bad_body(rejection: &JsonRejection) -> Fault {
+    let status = rejection.status();
+    let text = rejection.body_text().replace('\n', " ");
+    let (status, code) = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => (status, "too_large"),
+        _ => (StatusCode::BAD_REQUEST, "bad_request"),
+    };
+    let message = format!("The request cannot be read: {}.", text.trim_end_matches('.'));
+    Fault::new(status, Problem::new(code, message, "Send JSON with `Content-Type: application/json`."))
+}
+
+pub fn bad_query(rejection: &QueryRejection) -> Fault {
+    let message = format!("The address cannot be read: {}.", rejection.body_text().trim_end_matches('.'));
+    Fault::new(StatusCode::BAD_REQUEST, Problem::new("bad_request", message, "See /api/openapi.json."))
+}
+
+pub async fn nothing_there() -> Fault {
+    let problem = Problem::new("not_found", "There is nothing at this address.", "See /api/openapi.json.");
+    Fault::new(StatusCode::NOT_FOUND, problem)
+}
+
+pub async fn wrong_method() -> Fault {
+    let problem = Problem::new("bad_request", "This address does not take that method.", "See /api/openapi.json.");
+    Fault::new(StatusCode::METHOD_NOT_ALLOWED, problem)
+}

@@ -1,0 +1,136 @@
+//! The server: webhooks, test adapter, JSON API and pages on one address.
+
+mod access;
+mod api;
+mod events;
+mod fault;
+mod health;
+mod test_adapter;
+mod token;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use grove_engine::Problem;
+use grove_engine::redact::Redactor;
+use grove_engine::settings::Settings;
+use grove_engine::talk::Talks;
+use grove_git::Git;
+use grove_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tower_http::timeout::TimeoutLayer;
+
+pub use access::Keys;
+pub use token::token_of;
+
+/// What every request may need.
+pub struct App {
+    pub talks: Arc<Talks>,
+    pub keys: Keys,
+    pub listen: SocketAddr,
+    pub metrics: PrometheusHandle,
+    pub ending: watch::Receiver<bool>,
+}
+
+/// The largest request, but for webhooks.
+const LARGEST: usize = 2 * 1024 * 1024;
+
+/// How long a request may take, but for streams: a creation may fetch.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// A server that listens and is ready to be run.
+pub struct Server {
+    listener: TcpListener,
+    app: Arc<App>,
+    ending: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Opens everything that can fail: address, store, token.
+    pub async fn start(git: Git, store: Store, settings: &Settings) -> Result<Self, Problem> {
+        let token = token_of(settings)?;
+        let mut secrets = settings.secrets();
+        secrets.push(token.clone());
+        let redactor = Redactor::new(secrets);
+        crate::log::hide(redactor.clone());
+        let listener = TcpListener::bind(settings.listen()).await.map_err(|error| {
+            let message = format!("{} cannot be listened on: {error}.", settings.listen());
+            Problem::new("address_taken", message, "Is a grove running there already? Choose another with `--listen`.")
+        })?;
+        let listen = listener.local_addr().map_err(|error| {
+            Problem::new("address_taken", format!("The address is not known: {error}."), "Try another `--listen`.")
+        })?;
+        let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let handle = metrics.handle();
+        // A second server in one process would keep the first one's figures.
+        let _ = metrics::set_global_recorder(metrics);
+        let (ending, heard) = watch::channel(false);
+        let talks = Talks::new(git, store, settings.clone(), redactor);
+        let app = Arc::new(App { talks, keys: Keys::new(&token), listen, metrics: handle, ending: heard });
+        Ok(Self { listener, app, ending })
+    }
+
+    /// A link that lets one browser in, once.
+    pub fn one_time_link(&self) -> String {
+        format!("http://{}/login/{}", self.app.listen, self.app.keys.new_link())
+    }
+
+    /// Ends the server when sent `true`.
+    pub fn end_switch(&self) -> watch::Sender<bool> {
+        self.ending.clone()
+    }
+
+    /// Serves until it is told to end; then what runs is waited for.
+    pub async fn run(self) {
+        let Self { listener, app, ending } = self;
+        let house = app.talks.isolation.clone();
+        let talks = app.talks.clone();
+        let router = router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
+        let web = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::error!("the server ended: {error}");
+            }
+        });
+        let keeping = tokio::spawn({
+            let heard = ending.subscribe();
+            async move { Box::pin(house.keep_house(heard)).await }
+        });
+        // Ready: from here on messages are taken, and worked on.
+        let _ = writeln!(std::io::stderr(), "listening on http://{}", app.listen);
+        talks.serve(ending.subscribe()).await;
+        keeping.abort();
+        web.abort();
+    }
+}
+
+fn router(app: Arc<App>) -> Router {
+    let mut open = Router::new().merge(health::routes());
+    if app.talks.settings.test_adapter() {
+        open = open.merge(
+            test_adapter::routes()
+                .layer(middleware::from_fn_with_state(app.clone(), access::known_host))
+                .layer(middleware::from_fn(access::from_this_machine)),
+        );
+    }
+    let login = access::routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
+    let closed = Router::new()
+        .merge(health::closed_routes())
+        .merge(api::routes())
+        .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, LONGEST))
+        .merge(events::routes())
+        .layer(middleware::from_fn_with_state(app.clone(), access::with_token))
+        .layer(middleware::from_fn_with_state(app.clone(), access::known_host));
+    open.merge(login)
+        .merge(closed)
+        .fallback(fault::nothing_there)
+        .method_not_allowed_fallback(fault::wrong_method)
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .with_state(app)
+}

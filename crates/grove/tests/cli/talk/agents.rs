@@ -1,0 +1,176 @@
+//! The agent's processes, its output and its environment.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use grove_testkit::{Engine, TestServer, TestStore, is_alive};
+
+use super::{registered, serve, talking};
+
+/// Waits for something that is about to be true.
+#[track_caller]
+pub fn wait_for(true_soon: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !true_soon() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it did not come true");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn sqlite() -> TestStore {
+    TestStore::new(Engine::Sqlite)
+}
+
+/// Configures an agent before the server starts.
+fn with_config(config: &str) -> (grove_testkit::Sandbox, TestServer) {
+    let grove = registered(sqlite());
+    fs::create_dir_all(grove.grove_home()).unwrap();
+    fs::write(grove.grove_home().join("config.toml"), config).unwrap();
+    let server = TestServer::run(serve(&grove), &grove);
+    (grove, server)
+}
+
+#[test]
+fn everything_that_descends_from_a_stopped_agent_ends() {
+    let (grove, server) = talking(sqlite());
+    let pids = grove.repo.dir().join("pids");
+    let file = pids.display();
+    // Deaf to SIGTERM, with a child in a session of its own and a grandchild whose parent is gone.
+    let script = format!(
+        "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >> {file}; sleep 300' & \
+         (setsid sh -c 'echo $$ >> {file}; sleep 300' &) ; echo $$ >> {file}; sleep 300; sleep 300"
+    );
+    server.say("c", &script);
+    wait_for(|| fs::read_to_string(&pids).is_ok_and(|text| text.lines().count() == 3));
+    let began = Instant::now();
+    server.say("c", "/stop");
+    let said = server.settled("c");
+    assert!(said.contains(&"Stopped. /retry runs it again.".to_owned()), "{said:?}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    for pid in fs::read_to_string(&pids).unwrap().lines() {
+        assert!(!is_alive(pid), "{pid} is still there");
+    }
+}
+
+#[test]
+fn nothing_outlives_an_agent_that_ends_by_itself_or_a_server_that_is_killed() {
+    let (grove, mut server) = talking(sqlite());
+    let pids = grove.repo.dir().join("pids");
+    let script = format!("setsid sh -c 'echo $$ >> {0}; exec sleep 300' & sleep 0.2; echo $$ >> {0}", pids.display());
+    server.ask("c", &script);
+    let ended = || fs::read_to_string(&pids).unwrap().lines().all(|pid| !is_alive(pid));
+    assert!(ended(), "an agent that is done leaves nothing behind");
+    server.say("c", &format!("{script}; sleep 300"));
+    wait_for(|| fs::read_to_string(&pids).unwrap().lines().count() == 4);
+    server.kill();
+    wait_for(ended);
+}
+
+#[test]
+fn endless_output_is_read_and_its_end_is_kept() {
+    let (_grove, server) = talking(sqlite());
+    let before = resident(server.pid());
+    // 300 MB: far more than is kept.
+    let said = server.ask("c", "head -c 300000000 /dev/zero | tr '\\0' 'x'; echo; echo the end");
+    let text = said.last().unwrap();
+    assert!(text.starts_with("(The first ") && text.ends_with("the end"), "{}", &text[..80]);
+    assert!(text.len() < 1_100_000);
+    let peak = peak(server.pid());
+    println!("resident before {} MB, at most {} MB", before / 1024, peak / 1024);
+    assert!(peak < 400 * 1024, "{peak} KiB");
+}
+
+fn of_status(pid: u32, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap().to_owned();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn resident(pid: u32) -> u64 {
+    of_status(pid, "VmRSS:")
+}
+
+fn peak(pid: u32) -> u64 {
+    of_status(pid, "VmHWM:")
+}
+
+#[test]
+fn an_agent_gets_the_message_on_its_standard_input_and_an_environment_of_its_own() {
+    let config = "[agent]\ndefault = \"echo\"\n[agents.echo]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"cat; env | sort\"]\n\
+                  env = { MY_KEY = \"mine\" }\ntimeout = \"20s\"\n";
+    let grove = registered(sqlite());
+    fs::create_dir_all(grove.grove_home()).unwrap();
+    fs::write(grove.grove_home().join("config.toml"), config).unwrap();
+    let mut command = serve(&grove);
+    command.env("ANTHROPIC_API_KEY", "ambient").env("GROVE_LOG", "info").env("SECRET_OF_SERVER", "ambient");
+    let server = TestServer::run(command, &grove);
+    let said =
+        server.ask_with(&serde_json::json!({ "conversationId": "c", "message": "my words", "context": "before" }));
+    let text = said.last().unwrap();
+    assert!(text.starts_with("before\n\nmy words"), "{text}");
+    assert!(!text.contains("ambient") && !text.contains("GROVE_HOME=") && !text.contains("DATABASE_URL"), "{text}");
+    for expected in
+        ["MY_KEY=mine", "GROVE_BRANCH=thread-", "GROVE_WORKTREE=/", "GIT_TERMINAL_PROMPT=0", "GROVE_WORK=thread c"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    // Without context, exactly the message.
+    assert!(server.ask("c", "hi").last().unwrap().starts_with("hi"));
+}
+
+#[test]
+fn a_failing_missing_or_slow_agent_is_said_in_one_sentence() {
+    let config = "[agents.slow]\ncommand = [\"sh\", \"-c\", \"echo begun; sleep 60\"]\ntimeout = \"1s\"\n\
+                  [agents.gone]\ncommand = [\"/no/such/program\"]\n[agents.claude]\nkind = \"claude\"\n";
+    let (_grove, server) = with_config(config);
+    let said = server.ask("c", "echo out; echo 'what went wrong' >&2; exit 7");
+    assert_eq!(said.last().unwrap(), "out\n\nThe agent `sh` failed with exit code 7.\n```\nwhat went wrong\n```");
+    server.ask("c", "/agent slow");
+    assert_eq!(server.ask("c", "x"), ["begun\n\nThe agent `slow` took too long and was ended. /retry runs it again."]);
+    server.ask("c", "/agent gone");
+    let said = server.ask("c", "x");
+    assert!(said[0].starts_with("The agent `gone` cannot be started: /no/such/program: No such file"), "{said:?}");
+    let said = server.ask("c", "/agent claude");
+    assert!(said[0].starts_with("Agents of kind `claude` come with a later version."), "{said:?}");
+    let said = server.ask("c", "/agent nobody");
+    assert_eq!(said[0], "No agent is called `nobody`.\nThere are: claude, gone, sh, slow.");
+}
+
+#[test]
+fn the_shell_is_only_for_people_of_this_machine_but_the_test_adapter_may() {
+    let (_grove, server) = with_config("");
+    let said =
+        server.ask_with(&serde_json::json!({ "conversationId": "c", "platform": "slack", "message": "echo hi" }));
+    assert_eq!(said.last().unwrap(), "hi");
+}
+
+#[test]
+fn secrets_are_taken_out_of_answers_errors_and_the_log() {
+    let (grove, server) = talking(sqlite());
+    let token = server.token().to_owned();
+    let said = server
+        .ask("c", &format!("echo {token}; echo ghp_0123456789abcdefghijABCDEFGHIJ; echo https://me:pw1234@host/x"));
+    assert_eq!(said.last().unwrap(), "***\n***\nhttps://***@host/x");
+    let said = server.ask("c", "/clone https://me:hunter2hunter2@127.0.0.1:1/x/y.git");
+    assert!(!said[0].contains("hunter2"), "{said:?}");
+    let log = server.logged().join("\n");
+    assert!(!log.contains(&token) && !log.contains("hunter2") && !log.contains("ghp_"), "{log}");
+    let stored = grove.grove(["worktree", "list", "--all", "--json"]).ok().stdout;
+    assert!(!stored.contains("hunter2"));
+}
+
+#[test]
+fn a_forced_removal_ends_the_agent_and_not_the_server() {
+    let (grove, server) = talking(sqlite());
+    let pid = grove.repo.dir().join("pid");
+    server.say("c", &format!("echo $$ > {}; sleep 300", pid.display()));
+    wait_for(|| fs::read_to_string(&pid).is_ok_and(|text| !text.trim().is_empty()));
+    let branch = super::branches(&grove).pop().unwrap();
+    let path = PathBuf::from(super::environments(&grove)[0]["path"].as_str().unwrap());
+    grove.grove(["worktree", "remove", &branch, "--force"]).ok();
+    assert!(!path.exists() && !is_alive(&fs::read_to_string(&pid).unwrap()));
+    let said = server.settled("c");
+    assert!(said.last().unwrap().contains("failed with exit code 143"), "{said:?}");
+    assert_eq!(server.ask("c", "echo still here").last().map(String::as_str), Some("still here"));
+}

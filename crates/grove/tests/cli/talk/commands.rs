@@ -1,0 +1,139 @@
+//! Slash commands.
+
+use std::fs;
+use std::path::Path;
+
+use grove_testkit::{Engine, TestStore};
+
+use super::{branches, environments, talking};
+
+fn sqlite() -> TestStore {
+    TestStore::new(Engine::Sqlite)
+}
+
+#[test]
+fn a_worktrees_life_in_a_chat() {
+    let (grove, server) = talking(sqlite());
+    let ask = |text: &str| server.ask("c", text).join("\n");
+    assert_eq!(ask("/worktree list"), "No worktrees. The next message makes one, or `/worktree create NAME`.");
+    assert_eq!(ask("/worktree create feature/login"), "Working in isolated branch `feature/login`");
+    assert_eq!(ask("git branch --show-current"), "feature/login", "the conversation works there now");
+    assert_eq!(ask("/worktree list"), "- `feature/login` (task feature/login): fresh ← active");
+    assert_eq!(ask("echo x > file; git add file; echo y >> file"), "The agent is done and said nothing.");
+    assert!(ask("/worktree diff").starts_with("```diff\ndiff --git a/file b/file\nnew file mode 100644"));
+    let refused = ask("/worktree remove");
+    assert!(
+        refused.starts_with("Cannot remove worktree - you have uncommitted changes.\n- It has uncommitted changes"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("`--force`: it is kept for 30 days, and `/worktree undo feature/login` brings it back."),
+        "{refused}"
+    );
+    let removed = ask("/worktree remove --force");
+    assert_eq!(
+        removed,
+        "Removed the worktree `feature/login`.\nIt is kept for 30 days; `/worktree undo feature/login` brings it back."
+    );
+    assert_eq!(ask("/worktree undo").lines().count(), 1);
+    assert_eq!(ask("cat file"), "x\ny", "and the conversation works there again");
+    ask("git commit -qam done");
+    assert_eq!(
+        ask("/worktree hibernate"),
+        "`feature/login` hibernates; `/worktree wake feature/login` or the next use brings it back."
+    );
+    assert_eq!(ask("cat file"), "x\ny", "the next message wakes it");
+    let why = ask("/worktree why");
+    assert!(why.contains("chosen"), "{why}");
+    let finished = ask("/worktree finish");
+    assert!(finished.starts_with("Merged `feature/login` into `main` at "), "{finished}");
+    assert_eq!(fs::read_to_string(grove.repo.path().join("file")).unwrap(), "x\ny\n");
+    assert_eq!(branches(&grove), Vec::<String>::new());
+    let fresh = ask("git branch --show-current");
+    assert!(fresh.starts_with("Working in isolated branch `thread-"), "its own session has ended: {fresh}");
+}
+
+#[test]
+fn linking_sharing_and_adopting() {
+    let (grove, server) = talking(sqlite());
+    server.ask_with(&serde_json::json!({ "conversationId": "i", "message": "echo hi > file", "hints": { "workflowType": "issue", "workflowId": 42 } }));
+    let ask = |text: &str| server.ask("c", text).join("\n");
+    assert_eq!(ask("/worktree link issue-42"), "Linked to worktree `issue-42`");
+    assert_eq!(ask("cat file"), "hi");
+    assert!(ask("/worktree link issue-43").starts_with("No worktree found for issue-43"));
+    for wrong in ["/worktree link", "/worktree link a b", "/worktree link ..", "/worktree link -x"] {
+        assert!(
+            ask(wrong)
+                .ends_with("Write `/worktree link issue-42`, `/worktree link pr-7` or `/worktree link feature/auth`."),
+            "{wrong}"
+        );
+    }
+    // Another conversation works there.
+    let refused = ask("/worktree remove --force");
+    assert!(refused.starts_with("Removed"), "forced: {refused}");
+    let elsewhere = grove.repo.dir().join("theirs");
+    grove.repo.git(&["worktree", "add", "-q", elsewhere.to_str().unwrap(), "-b", "theirs"]);
+    assert!(ask("/worktree orphans").starts_with("- `theirs` at "));
+    assert!(ask(&format!("/worktree adopt {}", elsewhere.display())).starts_with("Adopted `theirs`"));
+    assert!(environments(&grove).iter().any(|e| e["branch"] == "theirs" && e["adopted"] == true));
+    assert!(ask("/worktree remove theirs").starts_with("Released `theirs`"));
+    assert!(elsewhere.exists());
+}
+
+#[test]
+fn another_conversation_is_a_reason_in_a_chat() {
+    let (_grove, server) = talking(sqlite());
+    server.ask_with(&serde_json::json!({ "conversationId": "i", "message": "true", "hints": { "workflowType": "issue", "workflowId": 42 } }));
+    server.ask("c", "/worktree link issue-42");
+    let refused = server.ask("c", "/worktree remove").join("\n");
+    assert!(refused.starts_with("Cannot remove worktree - ") && refused.contains("(i)"), "{refused}");
+}
+
+#[test]
+fn what_is_mistyped_gets_the_nearest_name() {
+    let (_grove, server) = talking(sqlite());
+    let ask = |text: &str| server.ask("c", text).join("\n");
+    assert_eq!(ask("/hlep"), "There is no command `/hlep`.\nDid you mean `/help`? `/help` shows all commands.");
+    assert_eq!(
+        ask("/worktree crate x"),
+        "There is no command `/worktree crate`.\nDid you mean `/worktree create`? `/help` shows all commands."
+    );
+    assert!(ask("/xyzzy").starts_with("There is no command `/xyzzy`."));
+    assert!(ask("/worktree create").starts_with("NAME is missing."));
+    assert!(ask("/worktree create -evil").contains('`'), "a bad name");
+    assert!(ask("/worktree create x --frm y").starts_with("`/worktree create` does not know `--frm`."));
+    assert!(ask("/worktree cleanup").contains("`/worktree cleanup merged`"));
+    assert_eq!(ask("/push"), "`/push` comes with a later version.\n`/help` shows what there is.");
+    assert!(ask("/help").contains("- `/worktree …`: make, find and remove worktrees"));
+    assert!(ask("/worktree").contains("- `/worktree finish`: merge the work into its base"));
+    // Not a command: a path.
+    assert!(ask("/bin/echo hello").ends_with("hello"));
+}
+
+#[test]
+fn status_codebases_agent_and_cwd() {
+    let (grove, server) = talking(sqlite());
+    let ask = |text: &str| server.ask("c", text).join("\n");
+    ask("true");
+    let status = ask("/status");
+    let lines: Vec<&str> = status.lines().collect();
+    assert!(lines[0].starts_with("Codebase: `") && lines[1].starts_with("Directory: /"), "{status}");
+    assert!(lines[2].starts_with("Branch: `thread-") && lines[3] == "Agent session: `sh`, active", "{status}");
+    assert_eq!(lines[4..], ["Worktrees: 1 (1 fresh)", "Queue: 1 running, 0 waiting"]);
+    ask("/reset");
+    assert!(ask("/status").contains("Agent session: none"));
+    assert!(ask("/codebases").ends_with("← active"));
+    assert!(ask("/codebase nothing").contains("Registered are: "));
+    assert!(ask("/cwd /tmp").starts_with("This conversation is about `"));
+    assert!(ask("/agent").starts_with("This conversation talks to `sh`."));
+    let other = grove_testkit::TestRepo::new();
+    let path = other.path().display().to_string();
+    assert!(ask(&format!("/register {path}")).starts_with("Registered `"));
+    let common = ask("git rev-parse --git-common-dir");
+    assert!(common.ends_with(&Path::new(&path).join(".git").canonicalize().unwrap().display().to_string()), "{common}");
+    assert!(ask("/register /no/such/place").contains("/no/such/place"));
+    assert_eq!(grove.grove(["codebase", "list", "--json"]).ok().json().as_array().unwrap().len(), 2);
+    // Never the main checkout, even without a codebase.
+    let said = server.ask("d", &format!("/cwd {path}")).join("\n");
+    assert!(said.contains("is in the main checkout of"), "{said}");
+}

@@ -1,0 +1,81 @@
+//! Killed again and again under a steady stream of messages.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use grove_testkit::{Dice, TestServer, both_engines, is_alive};
+use serde_json::json;
+
+use super::agents::wait_for;
+use super::{environments, registered};
+
+both_engines! {
+    fn every_message_is_answered_once_however_often_the_server_is_killed(store: TestStore) {
+        let kills = if std::env::var_os("GROVE_TEST_LONG").is_some() { 100 } else { 10 };
+        let grove = registered(store);
+        let (runs, pids) = (grove.repo.dir().join("runs"), grove.repo.dir().join("pids"));
+        let conversations = 6;
+        let mut dice = Dice(17);
+        let (mut accepted, mut refused) = (BTreeMap::<String, Vec<usize>>::new(), 0);
+        let mut number = 0;
+        let message = |number: usize| {
+            format!("echo $$ >> {}; echo begin-{number} >> {}; sleep 0.02; echo end-{number} >> {}; echo answer-{number}",
+                pids.display(), runs.display(), runs.display())
+        };
+        for _ in 0..kills {
+            let mut server = TestServer::start(&grove);
+            let stop = std::time::Instant::now() + Duration::from_millis(30 + dice.roll(500));
+            while std::time::Instant::now() < stop {
+                let conversation = format!("c{}", dice.roll(conversations));
+                let body = json!({ "conversationId": conversation, "message": message(number),
+                    "hints": { "workflowType": "issue", "workflowId": (dice.roll(3) + 1).to_string() } });
+                if server.try_say(&body) {
+                    accepted.entry(conversation).or_default().push(number);
+                } else {
+                    refused += 1;
+                }
+                number += 1;
+                std::thread::sleep(Duration::from_millis(dice.roll(40)));
+            }
+            server.kill();
+        }
+        let server = TestServer::start(&grove);
+        let (mut answered, mut interrupted) = (0, 0);
+        for (conversation, numbers) in &accepted {
+            let said = server.settled(conversation);
+            let answers: Vec<&String> = said.iter().filter(|text| text.contains("answer-") || text.contains("interrupted")).collect();
+            assert_eq!(answers.len(), numbers.len(), "{conversation}: {said:#?}");
+            // In order, and each to its own message; a notice names the message's beginning only.
+            let mut last = None;
+            for (answer, number) in answers.iter().zip(numbers) {
+                if let Some(text) = answer.strip_prefix("answer-") {
+                    assert_eq!(text, number.to_string(), "{conversation}");
+                    answered += 1;
+                } else {
+                    interrupted += 1;
+                }
+                assert!(last < Some(number), "{conversation}");
+                last = Some(number);
+            }
+        }
+        let log = fs::read_to_string(&runs).unwrap();
+        let count = |line: String| log.lines().filter(|known| **known == line).count();
+        let mut finished = 0;
+        for number in accepted.values().flatten() {
+            assert!(count(format!("begin-{number}")) <= 1, "{number} began twice");
+            finished += count(format!("end-{number}"));
+            assert!(count(format!("end-{number}")) <= 1, "{number} ran twice");
+        }
+        wait_for(|| fs::read_to_string(&pids).unwrap().lines().all(|pid| !is_alive(pid)));
+        let list = environments(&grove);
+        assert!(list.iter().all(|e| e["status"] == "active" && e["state"] != "missing" && e["state"] != "broken"), "{list:#?}");
+        assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), list.len() + 1);
+        let all: usize = accepted.values().map(Vec::len).sum();
+        println!(
+            "{kills} kills: {all} accepted, {refused} refused; {answered} answered, {interrupted} interrupted; \
+             {finished} finished, 0 twice; 0 orphan processes; {} environments, 0 half made", list.len()
+        );
+        assert_eq!(answered + interrupted, all);
+    }
+}

@@ -1,0 +1,212 @@
+//! The right place.
+
+use std::fs;
+use std::path::Path;
+
+use grove_testkit::{TestServer, both_engines};
+use serde_json::{Value, json};
+
+use super::agents::wait_for;
+use super::{branches, environments, registered, serve, talking};
+use crate::on;
+use grove_testkit::TestRepo;
+
+fn issue(conversation: &str, platform: &str, number: u64, message: &str) -> Value {
+    json!({ "conversationId": conversation, "platform": platform, "message": message,
+            "hints": { "workflowType": "issue", "workflowId": number.to_string() } })
+}
+
+both_engines! {
+    fn the_first_message_makes_a_worktree_and_the_next_goes_on_there(store: TestStore) {
+        let (grove, server) = talking(store);
+        let before = grove.repo.canonical();
+        let said = server.ask_with(&issue("acme/app#42", "github", 42, "pwd; git branch --show-current; echo hi > made"));
+        let path = grove.worktrees();
+        assert_eq!(said[0], "Working in isolated branch `issue-42`");
+        assert!(Path::new(said[1].lines().next().unwrap()).starts_with(&path), "{said:?}");
+        assert_eq!(said[1].lines().nth(1), Some("issue-42"));
+        let again = server.ask_with(&issue("acme/app#42", "github", 42, "cat made"));
+        assert_eq!(again, ["hi"], "nothing is said about the branch a second time");
+        before.assert_untouched();
+        let list = environments(&grove);
+        assert_eq!(list[0]["created_by_platform"], "github");
+        assert_eq!(list[0]["conversations"], json!(["acme/app#42"]));
+    }
+
+    fn the_same_work_from_another_platform_gets_the_same_worktree(store: TestStore) {
+        let (grove, server) = talking(store);
+        let first = server.ask_with(&issue("acme/app#42", "github", 42, "pwd"));
+        let second = server.ask_with(&issue("C1:17.5", "slack", 42, "pwd"));
+        assert_eq!(first.last(), second.last());
+        assert_eq!(branches(&grove), ["issue-42"]);
+    }
+
+    fn a_worktree_that_was_deleted_is_made_anew_and_that_is_said(store: TestStore) {
+        let (grove, server) = talking(store);
+        let first = server.ask("c", "pwd");
+        fs::remove_dir_all(&first[1]).unwrap();
+        let second = server.ask("c", "pwd");
+        assert_eq!(second[0], "Detected a stale isolated workspace reference and cleared it. Creating a new one.");
+        assert_eq!(second[2], first[1]);
+        let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
+        assert_eq!((all[0]["status"].as_str(), all[1]["status"].as_str()), (Some("destroyed"), Some("active")));
+    }
+
+    fn without_a_codebase_it_runs_in_a_folder_of_its_own(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let server = TestServer::start(&grove);
+        let said = server.ask("c", "pwd");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(Path::new(&said[0]).starts_with(grove.grove_home().join("scratch")));
+        let folder = grove.repo.dir().join("elsewhere");
+        fs::create_dir(&folder).unwrap();
+        server.ask("c", &format!("/cwd {}", folder.display()));
+        assert_eq!(server.ask("c", "pwd"), [folder.canonicalize().unwrap().display().to_string()]);
+        fs::remove_dir(&folder).unwrap();
+        let gone = server.ask("c", "echo ran > /dev/null; pwd");
+        assert!(gone[0].contains("is not there, so the agent was not started"), "{gone:?}");
+        assert_eq!(environments(&grove).len(), 0);
+    }
+
+    fn a_pull_request_shares_the_worktree_of_its_issue_if_its_head_is_there(store: TestStore) {
+        let (grove, server) = talking(store);
+        server.ask_with(&issue("acme/app#42", "github", 42, "git commit -q --allow-empty -m work && git rev-parse HEAD"));
+        let pr = |number: u64, more: Value| {
+            let mut hints = json!({ "workflowType": "pr", "workflowId": number.to_string(), "linkedIssues": [42] });
+            hints.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({ "conversationId": format!("acme/app#{number}"), "platform": "github", "message": "git branch --show-current", "hints": hints })
+        };
+        let shared = server.ask_with(&pr(99, json!({ "prBranch": "issue-42" })));
+        assert_eq!(shared, ["Reusing worktree from issue #42", "issue-42"]);
+        let fork = server.ask_with(&pr(100, json!({ "prBranch": "issue-42", "isForkPR": true })));
+        assert!(fork.last().unwrap().contains("The agent was not started."), "no such pull request here: {fork:?}");
+        assert_eq!(branches(&grove), ["issue-42"]);
+
+        // The linked one is gone: marked so, and a new one is made for the next that asks.
+        let path = environments(&grove)[0]["path"].as_str().unwrap().to_owned();
+        fs::remove_dir_all(&path).unwrap();
+        let thread = json!({ "conversationId": "t", "message": "git branch --show-current", "hints": { "linkedIssues": [42] } });
+        let said = server.ask_with(&thread);
+        assert!(said.last().unwrap().starts_with("thread-"), "{said:?}");
+        assert!(branches(&grove).iter().all(|branch| branch.starts_with("thread-")));
+    }
+
+    fn a_closed_issue_keeps_what_its_pull_request_shares_and_the_merge_ends_it(store: TestStore) {
+        let (grove, server) = talking(store);
+        server.ask_with(&issue("acme/app#42", "github", 42, "git commit -q --allow-empty -m work"));
+        let pr = json!({ "conversationId": "acme/app#99", "platform": "github", "message": "pwd",
+            "hints": { "workflowType": "pr", "workflowId": "99", "linkedIssues": [42], "prBranch": "issue-42" } });
+        let path = server.ask_with(&pr).pop().unwrap();
+        server.close(&json!({ "conversationId": "acme/app#42", "platform": "github" }));
+        server.settled("acme/app#42");
+        assert!(Path::new(&path).exists(), "the pull request still works there");
+        server.close(&json!({ "conversationId": "acme/app#99", "platform": "github", "merged": true }));
+        let said = server.settled("acme/app#99");
+        assert!(!Path::new(&path).exists(), "{said:?}");
+        assert_eq!(branches(&grove), Vec::<String>::new());
+        assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), 1);
+        // The work is nowhere else, so its branch stays.
+        assert!(grove.repo.git(&["branch", "--list", "issue-42"]).contains("issue-42"));
+
+        // Reopened: a new environment for the same number, on its old branch.
+        let again = server.ask_with(&issue("acme/app#42", "github", 42, "git log -1 --format=%s"));
+        assert_eq!(again, ["Working in isolated branch `issue-42`", "work"]);
+    }
+
+    fn a_close_that_leaves_unsaved_work_says_so(store: TestStore) {
+        let (grove, server) = talking(store);
+        server.ask_with(&issue("acme/app#7", "github", 7, "echo unsaved > file"));
+        server.close(&json!({ "conversationId": "acme/app#7", "platform": "github" }));
+        let said = server.settled("acme/app#7");
+        let last = said.last().unwrap();
+        assert!(last.starts_with("The worktree `issue-7` is kept: It has files that git does not know"), "{last}");
+        assert_eq!(branches(&grove), ["issue-7"]);
+    }
+
+    fn nothing_is_removed_under_a_run(store: TestStore) {
+        let (grove, server) = talking(store);
+        let gate = grove.repo.dir().join("gate");
+        let go = grove.repo.dir().join("go");
+        let script = format!("touch {}; while [ ! -e {} ]; do sleep 0.05; done; pwd; ls -d .", gate.display(), go.display());
+        server.say_with(&issue("acme/app#7", "github", 7, &script));
+        wait_for(|| gate.exists());
+        server.close(&json!({ "conversationId": "acme/app#7", "platform": "github" }));
+        // Nor by somebody at the terminal.
+        let (code, _) = grove.grove(["worktree", "remove", "issue-7", "--json"]).fails(1).error();
+        assert_eq!(code, "refused");
+        assert_eq!(branches(&grove), ["issue-7"]);
+        fs::write(&go, "").unwrap();
+        let said = server.settled("acme/app#7");
+        assert!(said.iter().any(|text| text.ends_with("issue-7\n.")), "it ended in its worktree: {said:?}");
+        assert_eq!(branches(&grove), Vec::<String>::new(), "and then it went");
+    }
+
+    fn a_message_beside_a_removal_never_runs_in_a_deleted_place(store: TestStore) {
+        let (grove, server) = talking(store);
+        for round in 0..10 {
+            // The last removal may have come after the message.
+            server.ask("c", "true");
+            let branch = branches(&grove).pop().unwrap();
+            let removal = std::thread::scope(|scope| {
+                let removal = scope.spawn(|| grove.grove(["worktree", "remove", &branch, "--json"]));
+                server.say("c", &format!("test -d .git -o -f .git && test \"$PWD\" = \"$(git rev-parse --show-toplevel)\" && echo round {round}"));
+                removal.join().unwrap()
+            });
+            let said = server.settled("c");
+            assert_eq!(said.last().map(String::as_str), Some(format!("round {round}").as_str()), "{removal:?} {said:?}");
+        }
+    }
+
+    fn a_removed_worktree_is_told_at_the_next_message(store: TestStore) {
+        let (grove, server) = talking(store);
+        let first = server.ask("c", "pwd");
+        let branch = branches(&grove).pop().unwrap();
+        grove.grove(["worktree", "remove", &branch]).ok();
+        let next = server.ask("c", "pwd");
+        assert_eq!(next[0], format!("The worktree `{branch}` was removed meanwhile. `/worktree undo {branch}` brings it back."));
+        assert_eq!(next.last(), first.last(), "a new one");
+        assert_eq!(server.ask("c", "pwd").len(), 1, "told once");
+    }
+
+    fn at_the_limit_the_answer_says_how_things_stand(store: TestStore) {
+        let grove = registered(store);
+        let mut command = serve(&grove);
+        let server = TestServer::run({ command.env("MAX_WORKTREES_PER_CODEBASE", "2"); command }, &grove);
+        for number in [1, 2] {
+            server.ask_with(&issue(&format!("i{number}"), "github", number, "git commit -q --allow-empty -m x; echo x > f"));
+        }
+        let said = server.ask_with(&issue("i3", "github", 3, "echo never"));
+        let name = grove.grove(["codebase", "list", "--json"]).ok().json()[0]["name"].as_str().unwrap().to_owned();
+        assert_eq!(said, [format!(
+            "You have 2 active worktrees for **{name}** (limit reached).\n\nWorktree Status:\n- 0 merged (can auto-remove)\n\
+             - 0 stale (no activity in 14+ days)\n- 2 active\n\nOptions:\n- `/worktree cleanup merged` (0)\n\
+             - `/worktree cleanup stale` (0)\n- `/worktree list` (2)\n- `/worktree remove <name>` (2)"
+        )]);
+        // One is merged: it goes, and there is room.
+        grove.repo.git(&["merge", "-q", "--no-edit", "issue-1"]);
+        let path = environments(&grove)[0]["path"].as_str().unwrap().to_owned();
+        fs::remove_file(Path::new(&path).join("f")).unwrap();
+        grove.repo.git_in(Path::new(&path), &["commit", "-q", "--allow-empty", "-m", "more"]);
+        fs::write(Path::new(&path).join("done"), "x").unwrap();
+        grove.repo.git_in(Path::new(&path), &["add", "-A"]);
+        grove.repo.git_in(Path::new(&path), &["commit", "-q", "-m", "done"]);
+        grove.repo.git(&["merge", "-q", "--no-edit", "issue-1"]);
+        let said = server.ask_with(&issue("i3", "github", 3, "echo now"));
+        assert_eq!(said, ["Working in isolated branch `issue-3`", "now"]);
+        assert_eq!(branches(&grove), ["issue-2", "issue-3"]);
+    }
+
+    fn a_thread_begins_with_its_channels_codebase(store: TestStore) {
+        let grove = registered(store);
+        let other = TestRepo::new();
+        let added = grove.grove(["codebase", "add", other.path().to_str().unwrap(), "--name", "other", "--json"]).ok().json();
+        let server = TestServer::start(&grove);
+        let said = server.ask("channel", "pwd");
+        assert!(said[0].starts_with("No codebase is chosen, so this runs in a folder of its own."), "{said:?}");
+        assert_eq!(server.ask("channel", "/codebase other"), ["This conversation is about `other` from now on."]);
+        let thread = json!({ "conversationId": "channel:1", "parent": "channel", "message": "git rev-parse --git-common-dir" });
+        let said = server.ask_with(&thread);
+        let git = Path::new(added["default_cwd"].as_str().unwrap()).join(".git");
+        assert_eq!(said[1], git.display().to_string());
+    }
+}

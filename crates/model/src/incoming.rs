@@ -1,0 +1,120 @@
+//! What somebody said, somewhere, as it enters: nothing here knows a platform's own formats.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BranchName, CommitSha, Kind, PrHead, Work, WorkError};
+
+/// Something that came in from a platform.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// The adapter that took it; the shell answers only those of this machine.
+    pub via: String,
+    pub platform: String,
+    /// The platform's own id of the conversation.
+    pub conversation: String,
+    /// The channel that a thread is in, by the platform's own id.
+    pub parent: Option<String>,
+    pub user: Option<String>,
+    /// Names this delivery; the same one is taken once.
+    pub delivery: Option<String>,
+    pub event: Event,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Event {
+    Message {
+        text: String,
+        /// What was said before, or around it; it goes to the agent first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<String>,
+        #[serde(default)]
+        hints: Hints,
+    },
+    /// The issue, pull request or thread was closed.
+    Closed { merged: bool },
+}
+
+/// What an adapter knows about the work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Hints {
+    pub workflow_type: Option<Kind>,
+    #[serde(deserialize_with = "text_or_number")]
+    pub workflow_id: Option<String>,
+    pub pr_branch: Option<BranchName>,
+    pub pr_sha: Option<CommitSha>,
+    #[serde(rename = "isForkPR")]
+    pub is_fork_pr: bool,
+    pub linked_issues: Vec<u64>,
+    #[serde(rename = "linkedPRs")]
+    pub linked_prs: Vec<u64>,
+    pub suggested_branch: Option<BranchName>,
+}
+
+impl Hints {
+    /// The work that is meant; without hints, the thread that the conversation is.
+    pub fn work(&self, conversation: &str) -> Result<Work, WorkError> {
+        let (Some(kind), Some(id)) = (self.workflow_type, self.workflow_id.as_deref()) else {
+            return Work::thread(self.workflow_id.as_deref().unwrap_or(conversation));
+        };
+        match kind {
+            Kind::Issue => Work::issue(id),
+            Kind::Thread => Work::thread(id),
+            Kind::Task => Work::task(id),
+            Kind::Review => Work::review(id, self.pr_sha.clone()),
+            Kind::Pr => Work::pull_request(
+                id,
+                match &self.pr_branch {
+                    Some(branch) if !self.is_fork_pr => {
+                        PrHead::SameRepo { branch: branch.clone(), at: self.pr_sha.clone() }
+                    }
+                    _ => PrHead::Fork { pinned: self.pr_sha.clone() },
+                },
+            ),
+        }
+    }
+}
+
+/// `42` and `"42"` are one id.
+fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Text(String),
+        Number(u64),
+    }
+    Ok(Option::<Either>::deserialize(deserializer)?.map(|either| match either {
+        Either::Text(text) => text,
+        Either::Number(number) => number.to_string(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints(json: &str) -> Hints {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn hints_name_the_work() {
+        let work = |json: &str| hints(json).work("C1:17.5").map(|work| format!("{:?}", work.key().to_string()));
+        assert_eq!(work("{}").unwrap(), "\"thread C1:17.5\"");
+        assert_eq!(work(r#"{"workflowType":"issue","workflowId":42}"#).unwrap(), "\"issue #42\"");
+        assert_eq!(work(r#"{"workflowType":"issue","workflowId":"42"}"#).unwrap(), "\"issue #42\"");
+        assert!(work(r#"{"workflowType":"issue","workflowId":"x"}"#).is_err());
+        let same = hints(r#"{"workflowType":"pr","workflowId":"9","prBranch":"feature/x"}"#).work("c").unwrap();
+        assert!(matches!(same, Work::PullRequest { head: PrHead::SameRepo { .. }, .. }));
+        let fork = hints(r#"{"workflowType":"pr","workflowId":"9","prBranch":"feature/x","isForkPR":true}"#);
+        assert!(matches!(fork.work("c").unwrap(), Work::PullRequest { head: PrHead::Fork { .. }, .. }));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for json in [r#"{"workflowType":"epic"}"#, r#"{"prBranch":"-evil"}"#, r#"{"prSha":"abc"}"#] {
+            assert!(serde_json::from_str::<Hints>(json).is_err(), "{json}");
+        }
+    }
+}
