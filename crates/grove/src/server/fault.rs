@@ -1,7 +1,7 @@
 //! A refused request, as `{"error": …}`.
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use grove_engine::Problem;
@@ -44,18 +44,6 @@ where
         };
         Self { status, problem }
     }
-}
-
-/// The body is not what was asked for.
-pub fn bad_body(rejection: &JsonRejection) -> Fault {
-    let status = rejection.status();
-    let text = rejection.body_text().replace('\n', " ");
-    let (status, code) = match status {
-        StatusCode::PAYLOAD_TOO_LARGE => (status, "too_large"),
-        _ => (StatusCode::BAD_REQUEST, "bad_request"),
-    };
-    let message = format!("The request cannot be read: {}.", text.trim_end_matches('.'));
-    Fault::new(status, Problem::new(code, message, "Send JSON with `Content-Type: application/json`."))
 }
 
 pub fn bad_query(rejection: &QueryRejection) -> Fault {

@@ -2,6 +2,7 @@
 
 mod access;
 mod api;
+mod body;
 mod events;
 mod fault;
 mod health;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use grove_engine::Problem;
 use grove_engine::redact::Redactor;
@@ -38,9 +38,6 @@ pub struct App {
     pub metrics: PrometheusHandle,
     pub ending: watch::Receiver<bool>,
 }
-
-/// The largest request, but for webhooks.
-const LARGEST: usize = 2 * 1024 * 1024;
 
 /// How long a request may take, but for streams: a creation may fetch.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
@@ -131,6 +128,5 @@ fn router(app: Arc<App>) -> Router {
         .merge(closed)
         .fallback(fault::nothing_there)
         .method_not_allowed_fallback(fault::wrong_method)
-        .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(app)
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -13,7 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::App;
-use super::fault::{Fault, bad_body};
+use super::body::Body;
+use super::fault::Fault;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -47,10 +47,7 @@ struct Closed {
     merged: bool,
 }
 
-type Body<T> = Result<Json<T>, JsonRejection>;
-
-async fn message(State(app): State<Arc<App>>, body: Body<Said>) -> Result<(StatusCode, Json<Value>), Fault> {
-    let Json(said) = body.map_err(|rejection| bad_body(&rejection))?;
+async fn message(State(app): State<Arc<App>>, Body(said): Body<Said>) -> Result<(StatusCode, Json<Value>), Fault> {
     let event = Event::Message { text: said.message, context: said.context, hints: said.hints };
     let incoming = Incoming {
         via: "test".to_owned(),
@@ -64,8 +61,7 @@ async fn message(State(app): State<Arc<App>>, body: Body<Said>) -> Result<(Statu
     take(&app, &incoming).await
 }
 
-async fn close(State(app): State<Arc<App>>, body: Body<Closed>) -> Result<(StatusCode, Json<Value>), Fault> {
-    let Json(closed) = body.map_err(|rejection| bad_body(&rejection))?;
+async fn close(State(app): State<Arc<App>>, Body(closed): Body<Closed>) -> Result<(StatusCode, Json<Value>), Fault> {
     let incoming = Incoming {
         via: "test".to_owned(),
         platform: closed.platform.unwrap_or_else(|| "test".to_owned()),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -13,7 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::App;
-use super::super::fault::{Fault, bad_body};
+use super::super::body::Body;
+use super::super::fault::Fault;
 use super::check;
 
 pub fn routes() -> Router<Arc<App>> {
@@ -82,9 +82,8 @@ enum Local {
 async fn say(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    body: Result<Json<Said>, JsonRejection>,
+    Body(said): Body<Said>,
 ) -> Result<(StatusCode, Json<Value>), Fault> {
-    let Json(said) = body.map_err(|rejection| bad_body(&rejection))?;
     let platform = match said.platform {
         Some(Local::Cli) => "cli",
         _ => "web",

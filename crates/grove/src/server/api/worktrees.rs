@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -19,7 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::App;
-use super::super::fault::{Fault, bad_body, bad_query};
+use super::super::body::Body;
+use super::super::fault::{Fault, bad_query};
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -64,11 +65,7 @@ struct Wanted {
     from: Option<String>,
 }
 
-async fn create(
-    State(app): Shared,
-    body: Result<Json<Wanted>, JsonRejection>,
-) -> Result<(StatusCode, Json<View>), Fault> {
-    let Json(wanted) = body.map_err(|rejection| bad_body(&rejection))?;
+async fn create(State(app): Shared, Body(wanted): Body<Wanted>) -> Result<(StatusCode, Json<View>), Fault> {
     let codebase = app.talks.codebases.only_or_named(wanted.codebase.as_deref()).await?;
     let branch = wanted.name.as_deref().map(BranchName::parse).transpose()?;
     let work = match (wanted.kind, wanted.id.as_deref(), &branch) {

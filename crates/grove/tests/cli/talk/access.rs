@@ -114,7 +114,10 @@ fn the_api_makes_shows_removes_and_brings_back() {
     std::fs::write(format!("{path}/file"), "x").unwrap();
     assert_eq!(server.api("GET", &at("/plan"), None).json()["would_remove"], false);
     let refused = server.api("DELETE", &at(""), None);
-    assert_eq!((refused.status, refused.json()["error"]["reasons"][0]["code"].as_str()), (409, Some("untracked_files")));
+    assert_eq!(
+        (refused.status, refused.json()["error"]["reasons"][0]["code"].as_str()),
+        (409, Some("untracked_files"))
+    );
     let removed = server.api("DELETE", &at("?force=true"), None);
     assert_eq!((removed.status, removed.json()["removed"].as_bool()), (200, Some(true)));
     assert_eq!(server.api("POST", &at("/undo"), None).json()["state"], "dirty");
