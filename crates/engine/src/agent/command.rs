@@ -106,7 +106,16 @@ impl Agent for CommandAgent {
         let says = run.says;
         let text = read(stdout, KEPT, Some(says));
         let complaints = read(stderr, COMPLAINTS, None);
-        let work = async { tokio::join!(text, complaints, child.wait()) };
+        let place = run.place;
+        let status = async {
+            let status = child.wait().await?;
+            if let (None, WorkDir::Isolated(ready)) = (status.code(), place) {
+                // Somebody killed what would have ended the agent, which still has our pipes.
+                ready.end_leftovers().await?;
+            }
+            std::io::Result::Ok(status.code().unwrap_or(1))
+        };
+        let work = async { tokio::join!(text, complaints, status) };
         tokio::pin!(work);
         let end = tokio::time::sleep(self.timeout);
         tokio::pin!(end);
@@ -124,7 +133,7 @@ impl Agent for CommandAgent {
                 }
             }
         };
-        let code = status.map_err(|error| self.not_started(&error))?.code().unwrap_or(1);
+        let code = status.map_err(|error| self.not_started(&error))?;
         let (text, left_out) = text.into_text();
         let (complaints, _) = complaints.into_text();
         let last_lines = last_lines(&complaints);

@@ -42,6 +42,13 @@ pub struct ReadyEnvironment {
     _turn: FileLock,
 }
 
+impl ReadyEnvironment {
+    /// Ends what is left of a run, at once.
+    pub(super) async fn end_leftovers(&self) -> io::Result<()> {
+        wait_for_runs(&self.codebase.git_common_dir, self.environment.id, Duration::from_secs(1)).await
+    }
+}
+
 /// What a place is found to be.
 pub enum Ready {
     Here(Box<ReadyEnvironment>),

@@ -104,6 +104,10 @@ impl Talks {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    fn is_running(&self, conversation: ConversationId) -> bool {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&conversation)
+    }
+
     fn cancel(&self, conversation: ConversationId, why: Cancel) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turn) = running.get(&conversation) {

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Talks;
+use super::turn::Running;
 use crate::agent::Cancel;
 use crate::owner::{LEASE, is_gone, this_process};
 use crate::reply_text;
@@ -65,8 +66,10 @@ impl Talks {
         while turns.len() < most {
             let Some(key) = self.next_turn().await? else { return Ok(()) };
             let talks = self.clone();
+            // Known as running before anybody looks again.
+            let running = Running::new(&talks, key.conversation);
             turns.spawn(async move {
-                Box::pin(talks.turn(key)).await;
+                Box::pin(talks.turn(key, running)).await;
                 talks.wake.notify_one();
             });
         }
@@ -79,8 +82,8 @@ impl Talks {
         for waiting in self.store.waiting_conversations().await? {
             let free = match &waiting.owner {
                 None => true,
-                // Ours runs, or is about to be released.
-                Some(owner) if owner == this_process() => false,
+                // One that we could not give back is still ours, and nobody works on it.
+                Some(owner) if owner == this_process() => !self.is_running(waiting.conversation),
                 Some(owner) => is_gone(owner, waiting.until, now),
             };
             if !free {

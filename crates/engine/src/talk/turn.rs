@@ -1,10 +1,10 @@
 //! One turn: one message of one conversation, from the inbox to its answer.
 
 use std::convert::Infallible;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use grove_model::{Event, Moment, WorkError};
+use grove_model::{ConversationId, Event, Moment, WorkError};
 use grove_store::{Conversation, End, Message, StoreError, TurnKey};
 use tokio::sync::watch;
 
@@ -73,15 +73,34 @@ impl From<WorkError> for Broken {
     }
 }
 
+/// A conversation that this process works on, for as long as this value lives; also a turn that
+/// panics ends it.
+pub(super) struct Running {
+    talks: Arc<Talks>,
+    conversation: ConversationId,
+    cancel: watch::Sender<Option<Cancel>>,
+}
+
+impl Running {
+    pub fn new(talks: &Arc<Talks>, conversation: ConversationId) -> Self {
+        let cancel = watch::Sender::new(None);
+        talks.running.lock().unwrap_or_else(PoisonError::into_inner).insert(conversation, cancel.clone());
+        Self { talks: talks.clone(), conversation, cancel }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.talks.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.conversation);
+    }
+}
+
 impl Talks {
     /// Takes one message of the conversation and answers it.
-    pub(super) async fn turn(&self, key: TurnKey) {
-        let (cancel, cancelled) = watch::channel(None);
-        let running = || self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running().insert(key.conversation, cancel.clone());
+    pub(super) async fn turn(&self, key: TurnKey, running: Running) {
         let done = tokio::select! {
-            done = self.one_message(&key, cancelled) => done,
-            never = self.beat(&key, &cancel) => match never {},
+            done = self.one_message(&key, running.cancel.subscribe()) => done,
+            never = self.beat(&key, &running.cancel) => match never {},
         };
         match done {
             Ok(()) => {}
@@ -92,10 +111,11 @@ impl Talks {
                 tokio::time::sleep(BEAT).await;
             }
         }
-        running().remove(&key.conversation);
         if let Err(error) = self.store.release_turn(&key).await {
             tracing::error!("a turn could not be given back: {error}");
         }
+        // Only now: until then nobody else of this process takes it.
+        drop(running);
     }
 
     /// Keeps the turn ours, and hears of a wish to stop that another process took. Never ends.

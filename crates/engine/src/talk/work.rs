@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use grove_model::{Codebase, Hints};
+use grove_model::{Codebase, Hints, Moment};
 use grove_store::{End, TurnKey};
+use jiff::SignedDuration;
 use tokio::sync::watch;
 
 use super::turn::{Broken, Ending};
@@ -22,6 +23,9 @@ pub struct Said<'a> {
 
 /// How often a place that was moved away under us is chosen anew.
 const CHOICES: usize = 5;
+
+/// A size that is not older than this is not measured again after a run.
+const MEASURED: SignedDuration = SignedDuration::from_mins(1);
 
 impl Desk<'_> {
     /// Finds the place, runs the agent there, and gives its answer. Whatever stands in the way is the
@@ -48,7 +52,9 @@ impl Desk<'_> {
             };
             self.session(agent.name(), place.path()).await?;
             store.agent_starts(key, self.message.id).await?;
-            match self.run(&*agent, &place, &said, cancelled.clone()).await {
+            let ran = self.run(&*agent, &place, &said, cancelled.clone()).await;
+            self.measure(&place);
+            match ran {
                 Ok(outcome) => return self.answer(&*agent, &said, outcome),
                 Err(AgentError::Moved(_)) if place.is_isolated() => continue,
                 Err(error) => return Err(Problem::from(error).into()),
@@ -163,6 +169,19 @@ impl Desk<'_> {
             }
         };
         agent.run(Run { place, prompt: &prompt, says: &says, cancel }).await
+    }
+
+    /// Sees how large the environment has become, without anybody waiting for it.
+    fn measure(&self, place: &WorkDir) {
+        let WorkDir::Isolated(ready) = place else { return };
+        if ready.environment.size_at.is_some_and(|at| Moment::now().since(at) < MEASURED) {
+            return;
+        }
+        let (isolation, codebase) = (self.talks.isolation.clone(), ready.codebase.clone());
+        let environment = ready.environment.clone();
+        tokio::spawn(async move {
+            isolation.measure(&codebase, &[environment]).await;
+        });
     }
 
     fn answer(&self, agent: &dyn Agent, said: &Said<'_>, outcome: Outcome) -> Result<Ending, Broken> {

@@ -5,6 +5,7 @@ mod cleanup;
 mod forge;
 mod many;
 mod provider;
+mod replies;
 mod restore;
 mod size;
 mod trash;

@@ -137,5 +137,6 @@ fn log_to_stderr(default: &str) {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("GROVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let writer = || crate::log::Clean::default();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).without_time().init();
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours).without_time().init();
 }

@@ -1,5 +1,7 @@
 //! Bodies of requests.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use futures_util::StreamExt;
@@ -29,8 +31,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
-/// All of a request's body, if it is not larger than `limit`.
+/// How long a body may take to arrive.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// All of a request's body, if it is not larger than `limit` and arrives in time.
 pub async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, Fault> {
+    tokio::time::timeout(LONGEST, read(request, limit)).await.unwrap_or_else(|_| {
+        let problem = Problem::new("too_slow", "The request took too long to arrive.", "Send it again.");
+        Err(Fault::new(StatusCode::REQUEST_TIMEOUT, problem))
+    })
+}
+
+async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Fault> {
     let mut stream = request.into_body().into_data_stream();
     let (mut bytes, mut seen) = (Vec::new(), 0);
     while let Some(piece) = stream.next().await {

@@ -6,6 +6,7 @@ mod body;
 mod events;
 mod fault;
 mod health;
+mod listen;
 mod test_adapter;
 mod token;
 
@@ -89,12 +90,7 @@ impl Server {
         let Self { listener, app, ending } = self;
         let house = app.talks.isolation.clone();
         let talks = app.talks.clone();
-        let router = router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
-        let web = tokio::spawn(async move {
-            if let Err(error) = axum::serve(listener, router).await {
-                tracing::error!("the server ended: {error}");
-            }
-        });
+        let web = tokio::spawn(listen::serve(listener, router(app.clone())));
         let keeping = tokio::spawn({
             let heard = ending.subscribe();
             async move { Box::pin(house.keep_house(heard)).await }

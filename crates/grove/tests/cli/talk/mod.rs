@@ -4,6 +4,7 @@
 mod access;
 mod agents;
 mod commands;
+mod house;
 mod kills;
 mod places;
 mod queue;

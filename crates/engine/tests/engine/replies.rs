@@ -1,0 +1,73 @@
+//! Every sentence that a person reads in a conversation, side by side with the file that shows them.
+
+use std::path::Path;
+
+use grove_engine::agent::{AgentError, NoAgent};
+use grove_engine::{Problem, Reason, reply_text};
+
+/// All of them, each under its name.
+fn all() -> String {
+    let mut text = String::new();
+    let mut show = |name: &str, words: &str| text.push_str(&format!("== {name}\n{words}\n\n"));
+    show("queued", &reply_text::queued(3, 10));
+    show("stopping", reply_text::stopping(true));
+    show("stopping, nothing runs", reply_text::stopping(false));
+    show("stopped", &reply_text::stopped(""));
+    show("stopped with text", &reply_text::stopped("half an answer\n"));
+    show("interrupted", &reply_text::interrupted("fix the login\nplease"));
+    show("interrupted, long", &reply_text::interrupted(&"word ".repeat(40)));
+    show("set aside", &reply_text::set_aside("fix the login"));
+    show("answer", &reply_text::answer("done\n\n"));
+    show("answer of nothing", &reply_text::answer(" \n"));
+    show("agent failed", &reply_text::agent_failed("sh", 7, "some text", "what went wrong"));
+    show("agent failed silently", &reply_text::agent_failed("sh", 7, "", ""));
+    show("timed out", &reply_text::timed_out("sh", ""));
+    show("left out", &reply_text::shortened("the end", 12));
+    show("removed meanwhile", &reply_text::removed_meanwhile("issue-42"));
+    show("choose a codebase", &reply_text::choose_codebase(&["app", "site"]));
+    show("kept", &reply_text::kept("issue-42", "It has uncommitted changes (1 file)."));
+    show("nothing to retry", reply_text::NOTHING_TO_RETRY);
+    let problems = [
+        ("no cwd", reply_text::no_cwd(Path::new("/gone"))),
+        ("restless", reply_text::restless()),
+        ("no scratch", reply_text::no_scratch(Path::new("/home/grove/scratch/1"), &std::io::Error::other("no space"))),
+        (
+            "blocked",
+            reply_text::blocked(Problem::new("no_base", "No base.", "Set it with `grove worktree create --from`.")),
+        ),
+        ("unknown agent", NoAgent::Unknown { name: "x".into(), known: vec!["sh".into()] }.into()),
+        ("only local", NoAgent::OnlyLocal.into()),
+        ("later", NoAgent::NotYet { kind: "claude" }.into()),
+        ("not started", AgentError::NotStarted { name: "x".into(), why: "no such file".into() }.into()),
+        ("too long", AgentError::TooLong { name: "sh".into() }.into()),
+    ];
+    for (name, problem) in &problems {
+        show(name, &reply_text::problem(problem));
+    }
+    let reason = |message: &str| Reason {
+        code: "uncommitted_changes",
+        message: message.to_owned(),
+        hint: "See `grove worktree exec x -- git status`.".to_owned(),
+    };
+    let refused = Problem {
+        code: "refused",
+        message: "Cannot remove worktree - you have uncommitted changes.".to_owned(),
+        hint: "Commit the changes, discard them, or use `--force`: `grove worktree undo x` brings it back.".to_owned(),
+        reasons: vec![
+            reason("It has uncommitted changes (1 file)."),
+            reason("It has files that git does not know (2)."),
+        ],
+    };
+    show("refused", &reply_text::problem(&refused));
+    text
+}
+
+#[test]
+fn the_words_are_these() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engine/texts/replies.txt");
+    if std::env::var_os("GROVE_TEST_WRITE").is_some() {
+        std::fs::write(&file, all()).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).expect("the file; GROVE_TEST_WRITE=1 writes it");
+    assert_eq!(all(), kept, "GROVE_TEST_WRITE=1 writes the new words; then look at the difference");
+}

@@ -1,0 +1,82 @@
+//! What a running server does by itself.
+
+use std::fs;
+use std::process::Stdio;
+
+use grove_testkit::{TestServer, both_engines, is_alive};
+
+use super::agents::wait_for;
+use super::{branches, environments, registered, serve};
+use crate::{created, path};
+
+both_engines! {
+    fn at_its_start_what_is_merged_goes_and_the_rest_stays(store: TestStore) {
+        let grove = registered(store);
+        let (merged, dirty) = (path(&created(&grove, &["merged"])), path(&created(&grove, &["dirty"])));
+        created(&grove, &["fresh"]);
+        for dir in [&merged, &dirty] {
+            fs::write(dir.join("file"), dir.display().to_string()).unwrap();
+            grove.repo.git_in(dir, &["add", "-A"]);
+            grove.repo.git_in(dir, &["commit", "-q", "-m", "work"]);
+        }
+        grove.repo.git(&["merge", "-q", "--no-ff", "--no-edit", "merged"]);
+        fs::write(dirty.join("more"), "unsaved").unwrap();
+        let server = TestServer::start(&grove);
+        wait_for(|| branches(&grove) == ["dirty", "fresh"]);
+        assert!(!merged.exists());
+        let log = server.logged().join("\n");
+        assert!(log.contains("cleaned up"), "{log}");
+    }
+
+    fn at_its_start_what_a_crash_left_is_put_right(store: TestStore) {
+        let grove = registered(store);
+        let mut killed = grove.command(["worktree", "create", "half"]);
+        killed.env("GROVE_FAULT_AT", "staged").stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(!killed.status().unwrap().success());
+        assert_eq!(environments(&grove)[0]["status"], "creating");
+        let _server = TestServer::start(&grove);
+        wait_for(|| environments(&grove).is_empty());
+        assert_eq!(grove.repo.git(&["branch", "--list", "half"]), "");
+    }
+}
+
+#[test]
+fn two_servers_never_clean_up_at_once_and_a_second_one_finds_the_address_taken() {
+    let grove = registered(grove_testkit::TestStore::new(grove_testkit::Engine::Sqlite));
+    let server = TestServer::start(&grove);
+    let address = server.address.strip_prefix("http://").unwrap();
+    let second = grove_testkit::Ran::from(&mut grove.command(["serve", "--listen", address, "--json"]));
+    let (code, words) = second.fails(1).error();
+    assert_eq!(code, "address_taken", "{words}");
+}
+
+#[test]
+fn what_a_killed_supervisor_leaves_is_ended() {
+    let grove = registered(grove_testkit::TestStore::new(grove_testkit::Engine::Sqlite));
+    let server = TestServer::run(serve(&grove), &grove);
+    let file = grove.repo.dir().join("pids");
+    server.say("c", &format!("echo $PPID $$ > {0}.new; mv {0}.new {0}; sleep 300", file.display()));
+    wait_for(|| file.exists());
+    let pids = fs::read_to_string(&file).unwrap();
+    let (supervisor, agent) = pids.trim().split_once(' ').unwrap();
+    let pid = rustix::process::Pid::from_raw(supervisor.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let said = server.settled("c");
+    assert!(!is_alive(agent), "{said:?}");
+    assert!(said.last().unwrap().contains("failed with exit code"), "{said:?}");
+    assert_eq!(server.ask("c", "echo on").last().map(String::as_str), Some("on"));
+}
+
+#[test]
+fn whoever_does_not_say_what_they_want_is_let_go() {
+    use std::io::{Read, Write};
+    let grove = registered(grove_testkit::TestStore::new(grove_testkit::Engine::Sqlite));
+    let server = TestServer::start(&grove);
+    let mut slow = std::net::TcpStream::connect(server.address.strip_prefix("http://").unwrap()).unwrap();
+    slow.set_read_timeout(Some(std::time::Duration::from_secs(40))).unwrap();
+    slow.write_all(b"GET /health HTTP/1.1\r\nHost: lo").unwrap();
+    let mut answer = Vec::new();
+    // Ended by the server, not by our own patience.
+    slow.read_to_end(&mut answer).unwrap();
+    assert_eq!(server.request("GET", "/health", &[], None).status, 200);
+}
