@@ -140,7 +140,7 @@ pub fn interrupted(text: &str) -> String {
 }
 
 pub fn set_aside(text: &str) -> String {
-    format!("“{}” could not be worked on in three tries and was set aside. /retry runs it again.", beginning(text))
+    format!("“{}” was interrupted by a restart three times and is set aside. /retry runs it again.", beginning(text))
 }
 
 /// The agent's own words.

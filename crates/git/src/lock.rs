@@ -86,6 +86,25 @@ pub async fn wait_for_runs(common_dir: &Path, id: EnvironmentId, patience: Durat
     }
 }
 
+/// Ends what is left of a run whose supervisor (`is_supervisor`, by process id) is gone, so that
+/// nobody is there any more who would. Whether there was anything.
+pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(u32) -> bool) -> io::Result<bool> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let path = run_lock(common_dir, id)?;
+    if !path.exists() {
+        return Ok(false);
+    }
+    let left = holders(&open(&path)?, "WRITE")?;
+    if left.is_empty() || left.iter().any(|process| is_supervisor(*process)) {
+        return Ok(false);
+    }
+    for pid in left.into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
+        // It may have ended by itself.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    Ok(true)
+}
+
 /// The other processes that hold a lock of this kind on a file.
 fn holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
     let ours = file.metadata()?;

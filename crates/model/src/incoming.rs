@@ -44,10 +44,11 @@ pub struct Hints {
     pub workflow_id: Option<String>,
     pub pr_branch: Option<BranchName>,
     pub pr_sha: Option<CommitSha>,
-    #[serde(rename = "isForkPR")]
+    #[serde(rename = "isForkPR", deserialize_with = "or_null")]
     pub is_fork_pr: bool,
+    #[serde(deserialize_with = "or_null")]
     pub linked_issues: Vec<u64>,
-    #[serde(rename = "linkedPRs")]
+    #[serde(rename = "linkedPRs", deserialize_with = "or_null")]
     pub linked_prs: Vec<u64>,
     pub suggested_branch: Option<BranchName>,
 }
@@ -76,6 +77,11 @@ impl Hints {
     }
 }
 
+/// `null` is as good as nothing.
+fn or_null<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// `42` and `"42"` are one id.
 fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
@@ -100,6 +106,7 @@ mod tests {
 
     #[test]
     fn hints_name_the_work() {
+        assert_eq!(hints(r#"{"linkedIssues":null,"isForkPR":null,"prBranch":null,"unknown":1}"#), Hints::default());
         let work = |json: &str| hints(json).work("C1:17.5").map(|work| format!("{:?}", work.key().to_string()));
         assert_eq!(work("{}").unwrap(), "\"thread C1:17.5\"");
         assert_eq!(work(r#"{"workflowType":"issue","workflowId":42}"#).unwrap(), "\"issue #42\"");

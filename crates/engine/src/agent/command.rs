@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::supervise::{MOVED, NOT_STARTED, Order};
+use super::supervise::{COMPLAINT, MOVED, NOT_STARTED, Order};
 use super::{Agent, AgentError, AgentEvent, Ended, Outcome, Run, Tail, WorkDir, supervisor};
 
 /// What is kept of an agent's output.
@@ -143,7 +143,9 @@ impl Agent for CommandAgent {
             (None, code) if code == i32::from(MOVED) && run.place.is_isolated() => {
                 return Err(AgentError::Moved(order.cwd));
             }
-            (None, code) if code == i32::from(NOT_STARTED) => return Err(self.not_started(&last_lines)),
+            (None, code) if code == i32::from(NOT_STARTED) && last_lines.starts_with(COMPLAINT) => {
+                return Err(self.not_started(&&last_lines[COMPLAINT.len()..]));
+            }
             (None, code) => Ended::Badly { code, last_lines },
         };
         Ok(Outcome { text, left_out, ended })

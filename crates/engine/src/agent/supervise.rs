@@ -9,6 +9,7 @@
 //! the wish to stop. The agent's output goes straight to the server. The exit code is the agent's.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -20,7 +21,10 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getppid, kill_process, kill_process_group, set_child_subreaper,
+    set_parent_process_death_signal, wait,
+};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::signal::unix::{SignalKind, signal};
@@ -56,14 +60,50 @@ pub struct Place {
 
 /// What the hidden subcommand does.
 pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(2).collect();
+    if let [word, supervisor, program, rest @ ..] = arguments.as_slice()
+        && word == BECOME
+    {
+        return become_agent(supervisor, program, rest);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.map(|runtime| runtime.block_on(supervise())) {
         Ok(Ok(code)) => code,
-        Ok(Err(error)) | Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(NOT_STARTED)
-        }
+        Ok(Err(error)) | Err(error) => not_started(&error),
     }
+}
+
+/// Tells the server why from what the agent itself may say.
+pub const COMPLAINT: &str = "grove supervise: ";
+
+fn not_started(why: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("{COMPLAINT}{why}");
+    ExitCode::from(NOT_STARTED)
+}
+
+/// The word behind which the agent's own process is started.
+const BECOME: &str = "become";
+
+/// Becomes the agent, which the kernel ends if its supervisor is killed. Only a process can wish that
+/// for itself, and the wish outlasts becoming another program.
+fn become_agent(supervisor: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return not_started(&error);
+    }
+    // Killed before the wish was made?
+    let parent = getppid().map(|pid| pid.as_raw_nonzero().to_string()).unwrap_or_default();
+    if supervisor != OsStr::new(&parent) {
+        return not_started(&"its supervisor is gone");
+    }
+    let error = Command::new(program).args(arguments).exec();
+    not_started(&format!("{}: {error}", program.display()))
+}
+
+/// Whether a process supervises a run.
+pub fn is_supervisor(process: u32) -> bool {
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let mut words = line.split(|byte| *byte == 0).skip(1);
+    words.next() == Some(b"supervise") && words.next().is_none_or(|word| word != BECOME.as_bytes())
 }
 
 async fn supervise() -> io::Result<ExitCode> {
@@ -142,19 +182,19 @@ fn hold(place: &Place, cwd: &Path) -> io::Result<Option<[File; 2]>> {
 }
 
 fn start(order: &Order) -> io::Result<Pid> {
-    let [program, arguments @ ..] = order.command.as_slice() else {
+    if order.command.is_empty() {
         return Err(io::Error::other("no program was named"));
-    };
+    }
     let stdin = if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut child = Command::new("/proc/self/exe")
+        .args(["supervise", BECOME, &std::process::id().to_string()])
+        .args(&order.command)
         .env_clear()
         .envs(&order.env)
         .current_dir(&order.cwd)
         .process_group(0)
         .stdin(stdin)
-        .spawn()
-        .map_err(|error| io::Error::other(format!("{program}: {error}")))?;
+        .spawn()?;
     if let (Some(mut pipe), Some(prompt)) = (child.stdin.take(), order.stdin.clone()) {
         std::thread::spawn(move || {
             // An agent that does not read its prompt to the end has its reasons.

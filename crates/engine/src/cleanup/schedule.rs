@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use grove_git::lock::end_orphans;
+use grove_model::Codebase;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::isolation::Isolation;
+use crate::agent::supervise::is_supervisor;
+use crate::isolation::{Isolation, IsolationError};
 
 /// How often records, git and disk are brought together.
 const RECONCILE: Duration = Duration::from_secs(10 * 60);
@@ -36,12 +39,30 @@ impl Isolation {
             Err(error) => return tracing::warn!("nothing was put right: {error}"),
         };
         for codebase in codebases {
+            if let Err(error) = self.end_orphans(&codebase).await {
+                tracing::warn!(codebase = codebase.name, "what a run left could not be ended: {error}");
+            }
             match self.reconcile(&codebase).await {
                 Ok(done) if done.fixes.is_empty() => {}
                 Ok(done) => tracing::info!(codebase = codebase.name, "{} things were put right", done.fixes.len()),
                 Err(error) => tracing::warn!(codebase = codebase.name, "not put right: {error}"),
             }
         }
+    }
+
+    /// What an agent started and nobody watches over any more.
+    async fn end_orphans(&self, codebase: &Codebase) -> Result<(), IsolationError> {
+        for environment in self.store.environments(codebase.id, false).await? {
+            if environment.node != self.node {
+                continue;
+            }
+            let ended = end_orphans(&codebase.git_common_dir, environment.id, is_supervisor);
+            let failed = |source| IsolationError::Io { what: "the environment cannot be locked".to_owned(), source };
+            if ended.map_err(failed)? {
+                tracing::warn!(environment = %environment.id, "ended what a killed run had left");
+            }
+        }
+        Ok(())
     }
 
     async fn clean_all(&self) {

@@ -60,10 +60,14 @@ impl Talks {
 
     async fn hand_out(self: &Arc<Self>, turns: &mut JoinSet<()>, most: usize) -> Result<(), StoreError> {
         self.hear_stops().await?;
-        while let Some(ended) = turns.try_join_next() {
-            log_panic(ended);
-        }
-        while turns.len() < most {
+        loop {
+            // Whoever has ended takes no place any more.
+            while let Some(ended) = turns.try_join_next() {
+                log_panic(ended);
+            }
+            if turns.len() >= most {
+                return self.tell_places(most).await;
+            }
             let Some(key) = self.next_turn().await? else { return Ok(()) };
             let talks = self.clone();
             // Known as running before anybody looks again.
@@ -73,7 +77,6 @@ impl Talks {
                 talks.wake.notify_one();
             });
         }
-        self.tell_places(most).await
     }
 
     /// The conversation that waits longest and that nobody works on, if we can have it.

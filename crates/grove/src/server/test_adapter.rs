@@ -19,7 +19,7 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/test/message", post(message))
         .route("/test/close", post(close))
-        .route("/test/messages/{id}", get(messages).delete(forget))
+        .route("/test/messages/{*id}", get(messages).delete(forget))
 }
 
 #[derive(Deserialize)]
@@ -28,8 +28,7 @@ struct Said {
     conversation_id: String,
     message: String,
     context: Option<String>,
-    #[serde(default)]
-    hints: Hints,
+    hints: Option<Hints>,
     platform: Option<String>,
     /// The channel that a thread is in.
     parent: Option<String>,
@@ -48,7 +47,7 @@ struct Closed {
 }
 
 async fn message(State(app): State<Arc<App>>, Body(said): Body<Said>) -> Result<(StatusCode, Json<Value>), Fault> {
-    let event = Event::Message { text: said.message, context: said.context, hints: said.hints };
+    let event = Event::Message { text: said.message, context: said.context, hints: said.hints.unwrap_or_default() };
     let incoming = Incoming {
         via: "test".to_owned(),
         platform: said.platform.unwrap_or_else(|| "test".to_owned()),

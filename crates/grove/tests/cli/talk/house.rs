@@ -68,6 +68,31 @@ fn what_a_killed_supervisor_leaves_is_ended() {
 }
 
 #[test]
+fn what_is_left_when_server_and_supervisor_are_killed_at_once_is_ended_at_the_next_start() {
+    let grove = registered(grove_testkit::TestStore::new(grove_testkit::Engine::Sqlite));
+    let mut server = TestServer::start(&grove);
+    let file = grove.repo.dir().join("pids");
+    let child = format!("setsid sh -c 'echo $$ > {}.child; exec sleep 300'", file.display());
+    server.say("c", &format!("{child} & echo $PPID $$ > {0}.new; mv {0}.new {0}; sleep 300", file.display()));
+    let child = file.with_extension("child");
+    wait_for(|| file.exists() && fs::read_to_string(&child).is_ok_and(|pid| pid.ends_with('\n')));
+    let pids = fs::read_to_string(&file).unwrap();
+    let (supervisor, agent) = pids.trim().split_once(' ').unwrap();
+    let pid = |text: &str| rustix::process::Pid::from_raw(text.trim().parse().unwrap()).unwrap();
+    let stop = rustix::process::Signal::STOP;
+    rustix::process::kill_process(pid(supervisor), stop).unwrap();
+    server.kill();
+    rustix::process::kill_process(pid(supervisor), rustix::process::Signal::KILL).unwrap();
+    // The agent goes with its supervisor; what it had started in a session of its own does not.
+    wait_for(|| !is_alive(agent));
+    let child = fs::read_to_string(&child).unwrap();
+    assert!(is_alive(&child));
+    let server = TestServer::start(&grove);
+    wait_for(|| !is_alive(&child));
+    assert!(server.settled("c").last().unwrap().contains("was interrupted by a restart"));
+}
+
+#[test]
 fn whoever_does_not_say_what_they_want_is_let_go() {
     use std::io::{Read, Write};
     let grove = registered(grove_testkit::TestStore::new(grove_testkit::Engine::Sqlite));

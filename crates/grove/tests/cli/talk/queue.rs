@@ -141,7 +141,7 @@ both_engines! {
         }
         let server = TestServer::start(&grove);
         let said = server.settled("poison");
-        assert_eq!(said, ["“echo never” could not be worked on in three tries and was set aside. /retry runs it again."]);
+        assert_eq!(said, ["“echo never” was interrupted by a restart three times and is set aside. /retry runs it again."]);
         assert_eq!(server.ask("poison", "/retry").last().map(String::as_str), Some("never"));
     }
 
