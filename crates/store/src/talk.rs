@@ -61,6 +61,8 @@ const AGAIN: &str = messages!(
     "WHERE conversation_id = $1 AND seq < $2 AND status IN ('interrupted', 'failed') ORDER BY seq DESC LIMIT 1"
 );
 const BEGIN: &str = "UPDATE grove_inbox SET status = 'running', tries = tries + 1, stop = 0 WHERE id = $1";
+const PUT_BACK: &str = "UPDATE grove_inbox SET status = 'waiting', tries = 0 WHERE id = $1 AND status = 'running'";
+const HARMLESS: &str = "UPDATE grove_inbox SET tries = 0 WHERE id = $1";
 const AGENT: &str = "UPDATE grove_inbox SET agent_at = $2 WHERE id = $1";
 const END: &str =
     "UPDATE grove_inbox SET status = $2, finished_at = $3 WHERE id = $1 AND status IN ('waiting', 'running')";
@@ -368,6 +370,30 @@ impl Store {
             let mut transaction = self.in_turn(turn).await?;
             let agent = sqlx::query(AGENT).bind(message.to_string()).bind(Moment::now().to_string());
             agent.execute(&mut *transaction).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
+    /// A message that was begun waits again, as if nothing had been.
+    pub async fn put_back(&self, turn: &TurnKey, message: MessageId) -> Result<(), StoreError> {
+        self.change_message(turn, message, PUT_BACK).await
+    }
+
+    /// A message only waits now: what ends the program meanwhile is not its doing.
+    pub async fn is_harmless(&self, turn: &TurnKey, message: MessageId) -> Result<(), StoreError> {
+        self.change_message(turn, message, HARMLESS).await
+    }
+
+    async fn change_message(
+        &self,
+        turn: &TurnKey,
+        message: MessageId,
+        statement: &'static str,
+    ) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let mut transaction = self.in_turn(turn).await?;
+            sqlx::query(statement).bind(message.to_string()).execute(&mut *transaction).await?;
             Ok(transaction.commit().await?)
         })
         .await

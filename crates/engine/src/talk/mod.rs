@@ -52,6 +52,8 @@ pub struct Talks {
     pub redactor: Redactor,
     events: broadcast::Sender<TalkEvent>,
     wake: Notify,
+    /// The program ends: what has not begun does not begin any more.
+    ending: watch::Sender<bool>,
     running: Mutex<HashMap<ConversationId, watch::Sender<Option<Cancel>>>>,
 }
 
@@ -68,8 +70,8 @@ impl Talks {
         let isolation = Isolation::new(git, store.clone(), settings.clone());
         let agents = Agents::new(&settings);
         let (events, _) = broadcast::channel(256);
-        let (wake, running) = (Notify::new(), Mutex::default());
-        Arc::new(Self { store, isolation, codebases, settings, agents, redactor, events, wake, running })
+        let (wake, ending, running) = (Notify::new(), watch::Sender::new(false), Mutex::default());
+        Arc::new(Self { store, isolation, codebases, settings, agents, redactor, events, wake, ending, running })
     }
 
     /// Takes what came in. It is in the store when this returns, and is worked on from then on.

@@ -41,6 +41,7 @@ impl Talks {
                 _ = ending.changed() => {}
             }
         }
+        self.ending.send_replace(true);
         tracing::info!("ending: {} turns are still running", turns.len());
         let (drain, last) = (Instant::now() + DRAIN, Instant::now() + DRAIN + LAST);
         // A wish to stop is still heard.

@@ -44,6 +44,8 @@ pub enum Broken {
     Store(StoreError),
     /// The answer is this problem.
     Problem(Problem),
+    /// It has not begun yet, and does not begin any more: it waits for the next start.
+    PutBack,
 }
 
 impl From<StoreError> for Broken {
@@ -145,10 +147,11 @@ impl Talks {
         let desk = Desk { talks: self, conversation: &conversation, message: &message };
         let ending = match self.verdict_on(&message) {
             Some(ending) => ending,
-            None => match desk.dispatch(key, cancelled).await {
+            None => match Box::pin(desk.dispatch(key, cancelled)).await {
                 Ok(ending) => ending,
                 Err(Broken::Problem(problem)) => Ending::done(reply_text::problem(&problem)),
                 Err(Broken::Store(error)) => return Err(error),
+                Err(Broken::PutBack) => return self.store.put_back(key, message.id).await,
             },
         };
         let answer = ending.answer.map(|text| self.redactor.clean(&text));
@@ -180,7 +183,7 @@ impl Desk<'_> {
                     let said = super::work::Said { text, context: context.as_deref(), hints };
                     self.work(key, said, cancelled).await
                 }
-                Parsed::Retry => self.retry(key, cancelled).await,
+                Parsed::Retry => Box::pin(self.retry(key, cancelled)).await,
                 Parsed::Command(command) => Ok(Ending::done(commands::run(self, command).await?)),
             },
         }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use grove_model::{Codebase, Hints, Moment};
 use grove_store::{End, TurnKey};
@@ -20,6 +21,18 @@ pub struct Said<'a> {
     pub context: Option<&'a str>,
     pub hints: &'a Hints,
 }
+
+/// Where an agent can go.
+enum Found {
+    Place(WorkDir),
+    /// It was moved away meanwhile: choose again.
+    Moved,
+    /// Somebody does not want it any more.
+    Stopped,
+}
+
+/// What is not worth a word in the store.
+const BRIEF: Duration = Duration::from_millis(200);
 
 /// How often a place that was moved away under us is chosen anew.
 const CHOICES: usize = 5;
@@ -45,9 +58,12 @@ impl Desk<'_> {
         for _ in 0..CHOICES {
             let place = match &codebase {
                 None => WorkDir::NoCodebase(self.without_codebase(key).await?),
-                Some(codebase) => match self.isolated(key, codebase, &said, &mut told).await? {
-                    Some(place) => place,
-                    None => continue,
+                Some(codebase) => match self.isolated(key, codebase, &said, &mut told, &cancelled).await? {
+                    Found::Place(place) => place,
+                    Found::Moved => continue,
+                    Found::Stopped => {
+                        return Ok(Ending { answer: Some(reply_text::stopped("")), end: End::Interrupted });
+                    }
                 },
             };
             self.session(agent.name(), place.path()).await?;
@@ -63,14 +79,15 @@ impl Desk<'_> {
         Err(reply_text::restless().into())
     }
 
-    /// The environment of the work, ready for an agent; `None`: it was moved away meanwhile.
+    /// The environment of the work, ready for an agent.
     async fn isolated(
         &self,
         key: &TurnKey,
         codebase: &Codebase,
         said: &Said<'_>,
         told: &mut bool,
-    ) -> Result<Option<WorkDir>, Broken> {
+        cancelled: &watch::Receiver<Option<Cancel>>,
+    ) -> Result<Found, Broken> {
         let hints = said.hints;
         let wish = Wish {
             work: hints.work(&self.conversation.name)?,
@@ -102,10 +119,26 @@ impl Desk<'_> {
             self.talks.tell_watchers(TalkEvent::Worktrees);
             *told = true;
         }
-        Ok(match self.talks.isolation.ready(codebase, &outcome.environment).await? {
-            Ready::Here(ready) => Some(WorkDir::Isolated(ready)),
-            Ready::Changed => None,
-        })
+        let ready = self.talks.isolation.ready(codebase, &outcome.environment);
+        tokio::pin!(ready);
+        let (mut ending, mut cancelled) = (self.talks.ending.subscribe(), cancelled.clone());
+        let mut waits = false;
+        loop {
+            tokio::select! {
+                biased;
+                ready = &mut ready => return Ok(match ready? {
+                    Ready::Here(ready) => Found::Place(WorkDir::Isolated(ready)),
+                    Ready::Changed => Found::Moved,
+                }),
+                () = async { drop(cancelled.wait_for(Option::is_some).await) } => return Ok(Found::Stopped),
+                () = async { drop(ending.wait_for(|ending| *ending).await) } => return Err(Broken::PutBack),
+                // Another conversation works there, which may take long.
+                () = tokio::time::sleep(BRIEF), if !waits => {
+                    waits = true;
+                    self.talks.store.is_harmless(key, self.message.id).await?;
+                }
+            }
+        }
     }
 
     /// The conversation's own folder, or one made for it.

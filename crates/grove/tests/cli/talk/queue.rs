@@ -107,6 +107,36 @@ both_engines! {
         assert_eq!(said[1..], ["finished", "later"]);
     }
 
+    fn whoever_waits_for_a_shared_place_is_neither_run_at_the_end_nor_set_aside(store: TestStore) {
+        let (grove, mut server) = talking(store);
+        let hints = serde_json::json!({ "workflowType": "issue", "workflowId": 1 });
+        let say = |server: &TestServer, conversation: &str, message: &str| {
+            server.say_with(&serde_json::json!({ "conversationId": conversation, "message": message, "hints": hints }));
+        };
+        say(&server, "a", "touch started; sleep 60");
+        server.wait_until("a", |_, said| !said.is_empty());
+        let path = std::path::PathBuf::from(server_path(&server));
+        wait_for(|| path.join("started").exists());
+        say(&server, "b", "echo at last");
+        server.wait_until("b", |_, said| !said.is_empty());
+        // Killed again and again while it waits for another's run.
+        for _ in 0..4 {
+            std::thread::sleep(Duration::from_millis(400));
+            server.kill();
+            server = TestServer::start(&grove);
+            server.settled("a");
+            fs::remove_file(path.join("started")).unwrap();
+            say(&server, "a", "touch started; sleep 60");
+            if server.messages("b").0 {
+                break;
+            }
+            wait_for(|| path.join("started").exists());
+        }
+        server.say("a", "/stop");
+        let said = server.settled("b");
+        assert_eq!(said.last().map(String::as_str), Some("at last"), "{said:?}");
+    }
+
     fn a_run_that_was_cut_short_is_reported_and_not_repeated(store: TestStore) {
         let (grove, mut server) = talking(store);
         server.say("c", "echo run >> runs; echo $$ > pid; sleep 60");
