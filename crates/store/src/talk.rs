@@ -13,13 +13,13 @@ use crate::{ConversationRef, Store, StoreError};
 
 type Transaction<'a> = sqlx::Transaction<'a, Any>;
 
-/// Also what makes two messages of one conversation wait for each other. A new thread begins with
-/// its channel's codebase and agent.
+/// Also what makes two messages of one conversation wait for each other. A new conversation begins
+/// with the codebase that was named; a new thread otherwise with its channel's codebase and agent.
 const ENTER: &str = "INSERT INTO remote_agent_conversations \
      (id, platform_type, platform_conversation_id, parent_conversation_id, codebase_id, ai_assistant_type, \
       last_activity_at, created_at, updated_at) \
      VALUES ($1, $2, $3, $4, \
-       (SELECT p.codebase_id FROM remote_agent_conversations p WHERE p.platform_type = $2 AND p.platform_conversation_id = $4), \
+       COALESCE($6, (SELECT p.codebase_id FROM remote_agent_conversations p WHERE p.platform_type = $2 AND p.platform_conversation_id = $4)), \
        (SELECT p.ai_assistant_type FROM remote_agent_conversations p WHERE p.platform_type = $2 AND p.platform_conversation_id = $4), \
        $5, $5, $5) \
      ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
@@ -85,7 +85,10 @@ const TOUCH: &str = "UPDATE remote_agent_conversations SET updated_at = $2 WHERE
 const SAID: &str = "SELECT o.id AS id, o.seq AS seq, o.kind AS kind, o.text AS text, o.created_at AS created_at, o.inbox_id AS inbox_id \
      FROM grove_outbox o WHERE o.conversation_id = $1 AND o.seq > $2 ORDER BY o.seq";
 const FORGET_SAID: &str = "DELETE FROM grove_outbox WHERE conversation_id = $1";
+const SAID_TO: &str = "SELECT o.id AS id, o.seq AS seq, o.kind AS kind, o.text AS text, o.created_at AS created_at, o.inbox_id AS inbox_id \
+     FROM grove_outbox o WHERE o.conversation_id = $1 AND o.inbox_id = $2 ORDER BY o.seq";
 const HEARD: &str = messages!("WHERE conversation_id = $1 ORDER BY seq");
+const MESSAGE: &str = messages!("WHERE id = $1");
 const BUSY: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') LIMIT 1";
 const COUNTS: &str =
     "SELECT status, COUNT(*) AS many FROM grove_inbox WHERE status IN ('waiting', 'running') GROUP BY status";
@@ -200,6 +203,8 @@ impl Manner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Done,
+    /// What was asked for was refused, and the answer says why.
+    Refused,
     /// Its run was cut short; it can be run again.
     Interrupted,
     /// It was set aside.
@@ -210,6 +215,7 @@ impl End {
     fn as_str(self) -> &'static str {
         match self {
             End::Done => "done",
+            End::Refused => "refused",
             End::Interrupted => "interrupted",
             End::Failed => "failed",
         }
@@ -229,6 +235,16 @@ pub struct Said {
 impl Store {
     /// Takes something that came in. It is in the store when this returns.
     pub async fn accept(&self, incoming: &Incoming, overtakes: bool) -> Result<Accepted, StoreError> {
+        self.accept_about(incoming, overtakes, None).await
+    }
+
+    /// The same; if it begins a conversation, that is about this codebase.
+    pub async fn accept_about(
+        &self,
+        incoming: &Incoming,
+        overtakes: bool,
+        codebase: Option<CodebaseId>,
+    ) -> Result<Accepted, StoreError> {
         let (message, fresh) = (MessageId::new(), ConversationId::new());
         let event = serde_json::to_string(&incoming.event).map_err(|error| StoreError::Other(error.to_string()))?;
         self.retry(|| async {
@@ -240,6 +256,7 @@ impl Store {
                 .bind(incoming.conversation.clone())
                 .bind(incoming.parent.clone())
                 .bind(now.clone())
+                .bind(codebase.map(|codebase| codebase.to_string()))
                 .fetch_one(&mut *transaction)
                 .await?;
             let conversation: ConversationId = Reader { row: &row, table: CONVERSATIONS }.parse("id")?;
@@ -521,17 +538,25 @@ impl Store {
     pub async fn said(&self, conversation: ConversationId, after: i64) -> Result<Vec<Said>, StoreError> {
         self.retry(|| async {
             let rows = sqlx::query(SAID).bind(conversation.to_string()).bind(after).fetch_all(&self.pool).await?;
-            let said = |row| {
-                let row = Reader { row, table: "grove_outbox" };
-                Ok(Said {
-                    seq: row.number("seq")?,
-                    kind: row.text("kind")?,
-                    text: row.text("text")?,
-                    at: row.parse("created_at")?,
-                    message: row.parse_optional("inbox_id")?,
-                })
-            };
-            rows.iter().map(said).collect()
+            rows.iter().map(read_said).collect()
+        })
+        .await
+    }
+
+    /// What was said to one message.
+    pub async fn said_to(&self, message: &Message) -> Result<Vec<Said>, StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(SAID_TO).bind(message.conversation.to_string()).bind(message.id.to_string());
+            query.fetch_all(&self.pool).await?.iter().map(read_said).collect()
+        })
+        .await
+    }
+
+    /// One message, however it stands.
+    pub async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+        self.retry(|| async {
+            let row = sqlx::query(MESSAGE).bind(id.to_string()).fetch_optional(&self.pool).await?;
+            row.as_ref().map(read_message).transpose()
         })
         .await
     }
@@ -673,6 +698,17 @@ async fn say(
 async fn finish(transaction: &mut Transaction<'_>, message: MessageId, end: End) -> Result<bool, StoreError> {
     let ended = sqlx::query(END).bind(message.to_string()).bind(end.as_str()).bind(Moment::now().to_string());
     Ok(ended.execute(&mut **transaction).await?.rows_affected() == 1)
+}
+
+fn read_said(row: &AnyRow) -> Result<Said, StoreError> {
+    let row = Reader { row, table: "grove_outbox" };
+    Ok(Said {
+        seq: row.number("seq")?,
+        kind: row.text("kind")?,
+        text: row.text("text")?,
+        at: row.parse("created_at")?,
+        message: row.parse_optional("inbox_id")?,
+    })
 }
 
 fn read_message(row: &AnyRow) -> Result<Message, StoreError> {

@@ -11,6 +11,7 @@ mod postgres;
 mod repo;
 mod sandbox;
 mod server;
+mod terminal;
 
 pub use canonical::Canonical;
 pub use dice::Dice;
@@ -20,6 +21,7 @@ pub use postgres::Postgres;
 pub use repo::{TestRepo, gits, hermetic_git};
 pub use sandbox::{Ran, Sandbox};
 pub use server::{Answer, TestServer};
+pub use terminal::Terminal;
 
 use std::path::Path;
 

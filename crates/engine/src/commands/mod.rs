@@ -8,7 +8,7 @@ mod help;
 mod line;
 mod reset;
 mod status;
-mod worktree;
+pub mod worktree;
 
 use crate::Problem;
 use crate::talk::Desk;

@@ -10,12 +10,12 @@ mod queue;
 mod turn;
 mod work;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grove_git::Git;
-use grove_model::{Codebase, ConversationId, Event, Incoming};
+use grove_model::{Codebase, ConversationId, Event, Incoming, MessageId};
 use grove_store::{Accepted, Conversation, Message, Store, StoreError};
 use serde::Serialize;
 use tokio::sync::{Notify, broadcast, watch};
@@ -34,8 +34,8 @@ use crate::settings::Settings;
 pub enum TalkEvent {
     /// Somebody said something.
     Heard { platform: String, conversation: String, text: String },
-    /// A piece of an agent's text, on its way.
-    Delta { platform: String, conversation: String, text: String },
+    /// A piece of an agent's text, on its way to be the answer to this message.
+    Delta { platform: String, conversation: String, message: MessageId, text: String },
     /// Something was said to people; the store has it.
     Said { platform: String, conversation: String },
     /// Environments came, went or changed.
@@ -55,6 +55,17 @@ pub struct Talks {
     /// The program ends: what has not begun does not begin any more.
     ending: watch::Sender<bool>,
     running: Mutex<HashMap<ConversationId, watch::Sender<Option<Cancel>>>>,
+    /// Set where only some conversations are worked on: those that somebody began here.
+    own: Option<Mutex<HashSet<ConversationId>>>,
+}
+
+/// Whose conversations a process works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything that waits in the store.
+    Everything,
+    /// What came in here. A process that ends soon must not take what others wait for with it.
+    AcceptedHere,
 }
 
 /// What somebody said, and where.
@@ -65,19 +76,28 @@ pub struct Desk<'a> {
 }
 
 impl Talks {
-    pub fn new(git: Git, store: Store, settings: Settings, redactor: Redactor) -> Arc<Self> {
+    pub fn new(git: Git, store: Store, settings: Settings, redactor: Redactor, scope: Scope) -> Arc<Self> {
         let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
         let isolation = Isolation::new(git, store.clone(), settings.clone());
         let agents = Agents::new(&settings);
         let (events, _) = broadcast::channel(256);
+        let own = (scope == Scope::AcceptedHere).then(Mutex::default);
         let (wake, ending, running) = (Notify::new(), watch::Sender::new(false), Mutex::default());
-        Arc::new(Self { store, isolation, codebases, settings, agents, redactor, events, wake, ending, running })
+        Arc::new(Self { store, isolation, codebases, settings, agents, redactor, events, wake, ending, running, own })
     }
 
     /// Takes what came in. It is in the store when this returns, and is worked on from then on.
     pub async fn accept(&self, incoming: &Incoming) -> Result<Accepted, StoreError> {
+        self.accept_about(incoming, None).await
+    }
+
+    /// The same; if it begins a conversation, that is about this codebase.
+    pub async fn accept_about(&self, incoming: &Incoming, codebase: Option<&Codebase>) -> Result<Accepted, StoreError> {
         let overtakes = matches!(&incoming.event, Event::Message { text, .. } if commands::overtakes(text));
-        let accepted = self.store.accept(incoming, overtakes).await?;
+        let accepted = self.store.accept_about(incoming, overtakes, codebase.map(|codebase| codebase.id)).await?;
+        if let Some(own) = &self.own {
+            own.lock().unwrap_or_else(PoisonError::into_inner).insert(accepted.conversation);
+        }
         if let Event::Message { text, .. } = &incoming.event {
             let (platform, conversation) = (incoming.platform.clone(), incoming.conversation.clone());
             self.tell_watchers(TalkEvent::Heard { platform, conversation, text: self.redactor.clean(text) });
@@ -99,6 +119,12 @@ impl Talks {
     fn said(&self, conversation: &Conversation) {
         let (platform, name) = (conversation.platform.clone(), conversation.name.clone());
         self.tell_watchers(TalkEvent::Said { platform, conversation: name });
+    }
+
+    /// Whether a conversation is for this process to work on.
+    fn is_for_us(&self, conversation: ConversationId) -> bool {
+        let own = self.own.as_ref();
+        own.is_none_or(|own| own.lock().unwrap_or_else(PoisonError::into_inner).contains(&conversation))
     }
 
     /// How many turns this process has at this moment.

@@ -90,7 +90,7 @@ impl Talks {
                 Some(owner) if owner == this_process() => !self.is_running(waiting.conversation),
                 Some(owner) => is_gone(owner, waiting.until, now),
             };
-            if !free {
+            if !free || !self.is_for_us(waiting.conversation) {
                 continue;
             }
             if let Some(key) = self.store.take_turn(&waiting, this_process(), now.plus(LEASE)).await? {

@@ -33,6 +33,10 @@ impl Ending {
         Self { answer: Some(answer.into()), end: End::Done }
     }
 
+    pub fn refused(problem: &Problem) -> Self {
+        Self { answer: Some(reply_text::problem(problem)), end: End::Refused }
+    }
+
     pub fn silent() -> Self {
         Self { answer: None, end: End::Done }
     }
@@ -149,7 +153,7 @@ impl Talks {
             Some(ending) => ending,
             None => match Box::pin(desk.dispatch(key, cancelled)).await {
                 Ok(ending) => ending,
-                Err(Broken::Problem(problem)) => Ending::done(reply_text::problem(&problem)),
+                Err(Broken::Problem(problem)) => Ending::refused(&problem),
                 Err(Broken::Store(error)) => return Err(error),
                 Err(Broken::PutBack) => return self.store.put_back(key, message.id).await,
             },
@@ -198,7 +202,7 @@ impl Desk<'_> {
                 let said = super::work::Said { text: &text, context: context.as_deref(), hints: &hints };
                 self.work(key, said, cancelled).await
             }
-            _ => Ok(Ending::done(reply_text::NOTHING_TO_RETRY)),
+            _ => Ok(Ending { answer: Some(reply_text::NOTHING_TO_RETRY.to_owned()), end: End::Refused }),
         }
     }
 

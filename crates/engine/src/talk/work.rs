@@ -187,7 +187,8 @@ impl Desk<'_> {
         let deliver = |text: &str| {
             let text = self.talks.redactor.clean(text);
             let (platform, conversation) = (self.conversation.platform.clone(), self.conversation.name.clone());
-            self.talks.tell_watchers(TalkEvent::Delta { platform, conversation, text });
+            let message = self.message.id;
+            self.talks.tell_watchers(TalkEvent::Delta { platform, conversation, message, text });
         };
         let says = |event: AgentEvent| {
             let AgentEvent::Text(text) = event;

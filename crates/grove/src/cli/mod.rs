@@ -1,5 +1,6 @@
 //! The terminal: one file per subcommand.
 
+mod chat;
 mod cleanup;
 mod codebase;
 mod completions;
@@ -40,6 +41,8 @@ enum Command {
     Up(up::Args),
     /// Start the server
     Serve(serve::Args),
+    /// Talk to an agent, with or without a running server
+    Chat(chat::Args),
     /// Show how things stand
     Status,
     /// Make, list and use worktrees
@@ -76,7 +79,8 @@ pub fn main() -> ExitCode {
     };
     let serves = matches!(grove.command, Command::Serve(_) | Command::Up(_));
     log_to_stderr(if serves { "info" } else { "error" });
-    let mut builder = match serves {
+    // A chat may have a server of its own.
+    let mut builder = match serves || matches!(grove.command, Command::Chat(_)) {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),
     };
@@ -99,13 +103,14 @@ async fn run(grove: Grove) -> Done {
         return completions::run(&args);
     }
     let context = Context::new(grove.json)?;
-    if !matches!(grove.command, Command::Serve(_) | Command::Up(_)) {
+    if !matches!(grove.command, Command::Serve(_) | Command::Up(_) | Command::Chat(_)) {
         context.interrupt_git_on_signals();
     }
     // Boxed: one command's state is not everybody's stack.
     match grove.command {
         Command::Up(args) => Box::pin(up::run(context, &args)).await,
         Command::Serve(args) => Box::pin(serve::run(context, &args)).await,
+        Command::Chat(args) => Box::pin(chat::run(context, args)).await,
         Command::Status => Box::pin(status::run(&context)).await,
         Command::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
         Command::Codebase(command) => Box::pin(codebase::run(&context, command)).await,

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::{Context, Done};
-use crate::server::Server;
+use crate::server::{Duty, Server};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -34,7 +34,7 @@ impl Args {
 pub async fn run(mut context: Context, args: &Args) -> Done {
     args.apply(&mut context)?;
     let store = context.store().await?;
-    let server = Server::start(context.git.clone(), store.clone(), &context.settings).await?;
+    let server = Server::start(context.git.clone(), store.clone(), &context.settings, Duty::All).await?;
     end_on_signals(&server.end_switch(), &context.git);
     server.run().await;
     store.close().await;

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Stdio};
 use super::serve::end_on_signals;
 use super::{Context, Done};
 use crate::output;
-use crate::server::Server;
+use crate::server::{Duty, Server};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -26,7 +26,7 @@ pub async fn run(mut context: Context, args: &Args) -> Done {
     let added = context.codebases(&store).add(&args.repo, None, &context.cwd).await;
     waiting.finish_and_clear();
     let codebase = added?;
-    let server = Server::start(context.git.clone(), store.clone(), &context.settings).await?;
+    let server = Server::start(context.git.clone(), store.clone(), &context.settings, Duty::All).await?;
     end_on_signals(&server.end_switch(), &context.git);
     let link = server.one_time_link();
     output::words(&format!("`{}` is registered. Talk to it here (the link works once):", codebase.name));

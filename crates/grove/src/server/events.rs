@@ -5,30 +5,58 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::get;
 use futures_util::Stream;
 use grove_engine::talk::TalkEvent;
+use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::App;
+use super::fault::{Fault, bad_query};
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/events", get(events))
 }
 
-async fn events(State(app): State<Arc<App>>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let stream = futures_util::stream::unfold(app.talks.watch(), |mut events| async move {
-        let event = match events.recv().await {
-            Ok(event) => in_sse(&event),
-            // Whoever is too slow looks at everything again.
-            Err(RecvError::Lagged(_)) => Event::default().event("lagged").data("{}"),
-            Err(RecvError::Closed) => return None,
+#[derive(Deserialize)]
+struct Which {
+    /// Only what happens in this one.
+    conversation: Option<String>,
+}
+
+impl Which {
+    fn takes(&self, event: &TalkEvent) -> bool {
+        let Some(wanted) = &self.conversation else { return true };
+        match event {
+            TalkEvent::Heard { conversation, .. }
+            | TalkEvent::Delta { conversation, .. }
+            | TalkEvent::Said { conversation, .. } => conversation == wanted,
+            TalkEvent::Worktrees => false,
+        }
+    }
+}
+
+async fn events(
+    State(app): State<Arc<App>>,
+    query: Result<Query<Which>, QueryRejection>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Fault> {
+    let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
+    let stream = futures_util::stream::unfold((app.talks.watch(), which), |(mut events, which)| async move {
+        let event = loop {
+            match events.recv().await {
+                Ok(event) if which.takes(&event) => break in_sse(&event),
+                Ok(_) => {}
+                // Whoever is too slow looks at everything again.
+                Err(RecvError::Lagged(_)) => break Event::default().event("lagged").data("{}"),
+                Err(RecvError::Closed) => return None,
+            }
         };
-        Some((Ok(event), events))
+        Some((Ok(event), (events, which)))
     });
-    Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
 fn in_sse(event: &TalkEvent) -> Event {

@@ -20,7 +20,7 @@ use axum::middleware;
 use grove_engine::Problem;
 use grove_engine::redact::Redactor;
 use grove_engine::settings::Settings;
-use grove_engine::talk::Talks;
+use grove_engine::talk::{Scope, Talks};
 use grove_git::Git;
 use grove_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use tower_http::timeout::TimeoutLayer;
 
 pub use access::Keys;
-pub use token::token_of;
+pub use token::{random_hex, token_of};
 
 /// What every request may need.
 pub struct App {
@@ -43,8 +43,18 @@ pub struct App {
 /// How long a request may take, but for streams: a creation may fetch.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
+/// What a server is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Everything: all that waits in the store, and keeping house. It says where it listens.
+    All,
+    /// The conversation of one `grove chat`, and nothing that would outlive it.
+    Chat,
+}
+
 /// A server that listens and is ready to be run.
 pub struct Server {
+    duty: Duty,
     listener: TcpListener,
     app: Arc<App>,
     ending: watch::Sender<bool>,
@@ -52,7 +62,7 @@ pub struct Server {
 
 impl Server {
     /// Opens everything that can fail: address, store, token.
-    pub async fn start(git: Git, store: Store, settings: &Settings) -> Result<Self, Problem> {
+    pub async fn start(git: Git, store: Store, settings: &Settings, duty: Duty) -> Result<Self, Problem> {
         let token = token_of(settings)?;
         let mut secrets = settings.secrets();
         secrets.push(token.clone());
@@ -70,9 +80,17 @@ impl Server {
         // A second server in one process would keep the first one's figures.
         let _ = metrics::set_global_recorder(metrics);
         let (ending, heard) = watch::channel(false);
-        let talks = Talks::new(git, store, settings.clone(), redactor);
+        let scope = match duty {
+            Duty::All => Scope::Everything,
+            Duty::Chat => Scope::AcceptedHere,
+        };
+        let talks = Talks::new(git, store, settings.clone(), redactor, scope);
         let app = Arc::new(App { talks, keys: Keys::new(&token), listen, metrics: handle, ending: heard });
-        Ok(Self { listener, app, ending })
+        Ok(Self { duty, listener, app, ending })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.app.listen
     }
 
     /// A link that lets one browser in, once.
@@ -87,18 +105,21 @@ impl Server {
 
     /// Serves until it is told to end; then what runs is waited for.
     pub async fn run(self) {
-        let Self { listener, app, ending } = self;
-        let house = app.talks.isolation.clone();
+        let Self { duty, listener, app, ending } = self;
         let talks = app.talks.clone();
         let web = tokio::spawn(listen::serve(listener, router(app.clone())));
-        let keeping = tokio::spawn({
-            let heard = ending.subscribe();
-            async move { Box::pin(house.keep_house(heard)).await }
+        let keeping = (duty == Duty::All).then(|| {
+            let (house, heard) = (app.talks.isolation.clone(), ending.subscribe());
+            tokio::spawn(async move { Box::pin(house.keep_house(heard)).await })
         });
-        // Ready: from here on messages are taken, and worked on.
-        let _ = writeln!(std::io::stderr(), "listening on http://{}", app.listen);
+        if duty == Duty::All {
+            // Ready: from here on messages are taken, and worked on.
+            let _ = writeln!(std::io::stderr(), "listening on http://{}", app.listen);
+        }
         talks.serve(ending.subscribe()).await;
-        keeping.abort();
+        if let Some(keeping) = keeping {
+            keeping.abort();
+        }
         web.abort();
     }
 }

@@ -42,7 +42,7 @@ pub const COMMANDS: &[Entry] = &[
     entry("init", "", "run the worktree's init script again"),
 ];
 
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+pub(super) async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     let Some(word) = line.next_word() else { return Ok(help()) };
     line.name = format!("worktree {word}");
     if word == "help" {

@@ -3,6 +3,7 @@
 
 mod access;
 mod agents;
+mod chat;
 mod commands;
 mod house;
 mod kills;

@@ -1,0 +1,101 @@
+//! A real terminal with somebody at it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// How long anything is waited for before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program on a pseudo-terminal of its own.
+pub struct Terminal {
+    child: Child,
+    keys: File,
+    screen: mpsc::Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Terminal {
+    pub fn start(command: &Command) -> Self {
+        let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&control).expect("grantpt");
+        unlockpt(&control).expect("unlockpt");
+        let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&control, size).expect("a size");
+        let name = ptsname(&control, Vec::new()).expect("a name");
+        let open = || {
+            let path = OsStr::from_bytes(name.as_bytes());
+            File::options().read(true).write(true).open(path).expect("the other side")
+        };
+        // What makes it the program's own, so that Ctrl-C is a signal.
+        let mut wrapped = Command::new("setsid");
+        wrapped.arg("--ctty").arg(command.get_program()).args(command.get_args());
+        wrapped.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        wrapped.env("TERM", "xterm");
+        if let Some(dir) = command.get_current_dir() {
+            wrapped.current_dir(dir);
+        }
+        let child = wrapped.stdin(open()).stdout(open()).stderr(Stdio::from(open())).spawn().expect("setsid starts");
+        let keys = File::from(control);
+        let mut reader = keys.try_clone().expect("a second handle");
+        let (pieces, screen) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // The end of the program is an error here.
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                if pieces.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, keys, screen, seen: String::new() }
+    }
+
+    pub fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("somebody reads");
+    }
+
+    /// Waits until this is on the screen, and forgets everything up to it.
+    #[track_caller]
+    pub fn sees(&mut self, text: &str) {
+        self.sees_after(text);
+    }
+
+    /// The same; gives what was on the screen before it.
+    #[track_caller]
+    pub fn sees_after(&mut self, text: &str) -> String {
+        let began = Instant::now();
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                let before = self.seen[..at].to_owned();
+                self.seen.drain(..at + text.len());
+                return before;
+            }
+            match self.screen.recv_timeout(PATIENCE.saturating_sub(began.elapsed())) {
+                Ok(piece) => self.seen.push_str(&String::from_utf8_lossy(&piece)),
+                Err(_) => panic!("`{text}` does not appear: {:?}", self.seen),
+            }
+        }
+    }
+
+    /// Waits until the program has ended; its exit code.
+    #[track_caller]
+    pub fn ends(&mut self) -> Option<i32> {
+        self.child.wait().expect("wait").code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
