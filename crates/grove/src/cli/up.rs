@@ -2,10 +2,11 @@
 
 use std::process::{Command, ExitCode, Stdio};
 
+use super::chat::reach;
 use super::serve::end_on_signals;
 use super::{Context, Done};
 use crate::output;
-use crate::server::{Duty, Server};
+use crate::server::{Duty, Server, token_of};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -26,18 +27,29 @@ pub async fn run(mut context: Context, args: &Args) -> Done {
     let added = context.codebases(&store).add(&args.repo, None, &context.cwd).await;
     waiting.finish_and_clear();
     let codebase = added?;
+    let token = token_of(&context.settings)?;
+    if let Some(address) = reach::running(&context, &token).await? {
+        let link = reach::new_link(&address, &token).await?;
+        say(&codebase.name, &link, "A server runs already; it goes on.", args.no_open);
+        store.close().await;
+        return Ok(ExitCode::SUCCESS);
+    }
     let server = Server::start(context.git.clone(), store.clone(), &context.settings, Duty::All).await?;
     end_on_signals(&server.end_switch(), &context.git);
     let link = server.one_time_link();
-    output::words(&format!("`{}` is registered. Talk to it here (the link works once):", codebase.name));
-    output::line(&format!("  {link}"));
-    output::line("Ctrl-C ends the server; what was said and made stays.");
-    if !args.no_open {
-        open(&link);
-    }
+    say(&codebase.name, &link, "Ctrl-C ends the server; what was said and made stays.", args.no_open);
     server.run().await;
     store.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+fn say(codebase: &str, link: &str, last: &str, no_open: bool) {
+    output::words(&format!("`{codebase}` is registered. Talk to it here (the link works once):"));
+    output::line(&format!("  {link}"));
+    output::line(last);
+    if !no_open {
+        open(link);
+    }
 }
 
 /// Shows the page, where there is a desktop to show it on.

@@ -120,11 +120,11 @@ impl Client {
 
     async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, CallError> {
         let response = self.call(request.timeout(PATIENCE)).await?;
-        response.json().await.map_err(unreachable)
+        response.json().await.map_err(|error| unreachable(&error))
     }
 
     async fn call(&self, request: RequestBuilder) -> Result<Response, CallError> {
-        let response = request.bearer_auth(&self.token).send().await.map_err(unreachable)?;
+        let response = request.bearer_auth(&self.token).send().await.map_err(|error| unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -138,9 +138,9 @@ impl Client {
     }
 }
 
-fn unreachable(error: reqwest::Error) -> CallError {
+fn unreachable(error: &reqwest::Error) -> CallError {
     // The innermost reason is the one that says something.
-    let mut reason: &dyn std::error::Error = &error;
+    let mut reason: &dyn std::error::Error = error;
     while let Some(deeper) = reason.source() {
         reason = deeper;
     }

@@ -9,7 +9,7 @@ mod complete;
 mod editor;
 mod exchange;
 mod pipe;
-mod reach;
+pub mod reach;
 mod show;
 mod signals;
 mod sse;

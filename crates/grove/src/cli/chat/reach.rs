@@ -37,11 +37,30 @@ impl Embedded {
     }
 }
 
+/// The server that runs where ours would listen, if it is one of ours.
+pub async fn running(context: &Context, token: &str) -> Result<Option<String>, Problem> {
+    match address_of(context.settings.listen()) {
+        Some(address) if is_ours(&address, token).await? => Ok(Some(address)),
+        _ => Ok(None),
+    }
+}
+
+/// A link of a server that runs, which lets one browser in.
+pub async fn new_link(address: &str, token: &str) -> Result<String, Problem> {
+    let asked = http()?.post(format!("{address}/api/links")).bearer_auth(token).timeout(SOON).send().await;
+    let answer = match asked {
+        Ok(response) => response.json::<serde_json::Value>().await.unwrap_or_default(),
+        Err(_) => serde_json::Value::Null,
+    };
+    answer["link"].as_str().map(str::to_owned).ok_or_else(|| {
+        let message = format!("The server at {address} gave no link.");
+        Problem::new("unreachable", message, "End it and run `grove up` again.")
+    })
+}
+
 pub async fn reach(context: &Context, store: &Store) -> Result<Reached, Problem> {
     let token = token_of(&context.settings)?;
-    if let Some(address) = address_of(context.settings.listen())
-        && is_ours(&address, &token).await?
-    {
+    if let Some(address) = running(context, &token).await? {
         return Ok(Reached { address, token, embedded: None });
     }
     let mut settings = context.settings.clone();
