@@ -144,9 +144,10 @@ fn the_repository_that_one_is_in_is_what_is_talked_about() {
 #[test]
 fn a_chat_leaves_what_others_wait_for_alone() {
     let (grove, mut server) = talking(TestStore::new(Engine::Sqlite));
-    server.say("other", "sleep 60");
+    let started = grove.repo.dir().join("started");
+    server.say("other", &format!("touch {}; sleep 60", started.display()));
     server.say("other", "echo theirs");
-    wait_for(|| branches(&grove).len() == 1);
+    wait_for(|| started.exists());
     server.kill();
     ran(alone(&grove, &["echo mine"])).ok();
     let queue = grove.grove(["status", "--json"]).ok().json()["queue"].clone();
