@@ -89,6 +89,7 @@ const SAID_TO: &str = "SELECT o.id AS id, o.seq AS seq, o.kind AS kind, o.text A
      FROM grove_outbox o WHERE o.conversation_id = $1 AND o.inbox_id = $2 ORDER BY o.seq";
 const HEARD: &str = messages!("WHERE conversation_id = $1 ORDER BY seq");
 const MESSAGE: &str = messages!("WHERE id = $1");
+const FIRST_HEARD: &str = messages!("WHERE conversation_id = $1 ORDER BY seq LIMIT 1");
 const BUSY: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') LIMIT 1";
 const COUNTS: &str =
     "SELECT status, COUNT(*) AS many FROM grove_inbox WHERE status IN ('waiting', 'running') GROUP BY status";
@@ -574,6 +575,15 @@ impl Store {
         self.retry(|| async {
             let rows = sqlx::query(HEARD).bind(conversation.to_string()).fetch_all(&self.pool).await?;
             rows.iter().map(read_message).collect()
+        })
+        .await
+    }
+
+    /// What a conversation began with.
+    pub async fn first_heard(&self, conversation: ConversationId) -> Result<Option<Message>, StoreError> {
+        self.retry(|| async {
+            let row = sqlx::query(FIRST_HEARD).bind(conversation.to_string()).fetch_optional(&self.pool).await?;
+            row.as_ref().map(read_message).transpose()
         })
         .await
     }

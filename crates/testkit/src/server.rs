@@ -83,6 +83,17 @@ impl TestServer {
 
     /// Any request, with these headers.
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
+        self.request_with_headers(method, path, headers, body).0
+    }
+
+    /// The same, with the headers of the answer.
+    pub fn request_with_headers(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> (Answer, Vec<(String, String)>) {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build();
         let agent = ureq::Agent::new_with_config(agent);
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.address));
@@ -93,9 +104,11 @@ impl TestServer {
         match agent.run(request) {
             Ok(mut response) => {
                 let status = response.status().as_u16();
-                Answer { status, text: response.body_mut().read_to_string().unwrap_or_default() }
+                let text = |value: &ureq::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+                let headers = response.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+                (Answer { status, text: response.body_mut().read_to_string().unwrap_or_default() }, headers)
             }
-            Err(error) => Answer { status: 0, text: error.to_string() },
+            Err(error) => (Answer { status: 0, text: error.to_string() }, Vec::new()),
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Path, Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use super::App;
 use super::fault::Fault;
+use super::page::door;
 use super::token::random_hex;
 
 /// How long a link waits to be followed.
@@ -79,8 +80,11 @@ pub fn routes() -> Router<Arc<App>> {
 }
 
 /// Follows a one-time link.
-async fn login(State(app): State<Arc<App>>, Path(code): Path<String>) -> Response {
+async fn login(State(app): State<Arc<App>>, Path(code): Path<String>, request: Request) -> Response {
     if !app.keys.follow(&code) {
+        if is_page(&request) {
+            return door::used_link();
+        }
         let problem = Problem::new(
             "no_token",
             "This link was used already, or is too old.",
@@ -90,8 +94,7 @@ async fn login(State(app): State<Arc<App>>, Path(code): Path<String>) -> Respons
     }
     let cookie = format!("{COOKIE_NAME}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", app.keys.cookie);
     // Not a redirect: a browser that came from elsewhere would not send a strict cookie along with it.
-    let page = "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=/\"><a href=\"/\">Grovekeeper</a>";
-    ([(SET_COOKIE, cookie), (LOCATION, "/".to_owned())], axum::response::Html(page)).into_response()
+    ([(SET_COOKIE, cookie)], door::open()).into_response()
 }
 
 /// Lets in whoever has the token or the cookie.
@@ -106,12 +109,19 @@ pub async fn with_token(State(app): State<Arc<App>>, request: Request, next: Nex
     if by_token || by_cookie {
         return next.run(request).await;
     }
+    if is_page(&request) {
+        return door::closed();
+    }
     let problem = Problem::new(
         "no_token",
         "The token is missing or wrong.",
         "Send what is in GROVE_HOME/token as `Authorization: Bearer …`, or follow the link that `grove up` prints.",
     );
     Fault::new(StatusCode::UNAUTHORIZED, problem).into_response()
+}
+
+fn is_page(request: &Request) -> bool {
+    door::is_page(request.method(), request.uri(), request.headers())
 }
 
 /// Only for processes of this machine.

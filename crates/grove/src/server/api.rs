@@ -1,7 +1,7 @@
 //! The JSON API.
 
-mod conversations;
-mod worktrees;
+pub mod conversations;
+pub mod worktrees;
 
 use std::sync::Arc;
 

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use grove_engine::Problem;
 use serde_json::json;
 
+use super::page::door;
+
 #[derive(Debug)]
 pub struct Fault {
     status: StatusCode,
@@ -16,6 +18,13 @@ pub struct Fault {
 impl Fault {
     pub fn new(status: StatusCode, problem: Problem) -> Self {
         Self { status, problem }
+    }
+}
+
+impl Fault {
+    /// For somebody who looks at a page.
+    pub fn into_page(self) -> Response {
+        door::trouble(self.status, &self.problem.message, &self.problem.hint)
     }
 }
 

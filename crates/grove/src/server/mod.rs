@@ -7,6 +7,7 @@ mod events;
 mod fault;
 mod health;
 mod listen;
+mod page;
 mod test_adapter;
 mod token;
 
@@ -133,17 +134,21 @@ fn router(app: Arc<App>) -> Router {
                 .layer(middleware::from_fn(access::from_this_machine)),
         );
     }
+    let assets = page::open_routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
     let login = access::routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
     let closed = Router::new()
         .merge(health::closed_routes())
         .merge(api::routes())
+        .merge(page::routes())
         .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, LONGEST))
         .merge(events::routes())
         .layer(middleware::from_fn_with_state(app.clone(), access::with_token))
         .layer(middleware::from_fn_with_state(app.clone(), access::known_host));
     open.merge(login)
+        .merge(assets)
         .merge(closed)
         .fallback(fault::nothing_there)
         .method_not_allowed_fallback(fault::wrong_method)
+        .layer(middleware::from_fn(page::headers::strict))
         .with_state(app)
 }

@@ -46,7 +46,7 @@ async fn messages(
     let Query(part) = query.map_err(|rejection| bad_query(&rejection))?;
     let (idle, messages) = match part.message {
         Some(message) => exchange(&app, &id, &message).await?,
-        None => history(&app, &id).await?,
+        None => history(&app, &id, None).await?,
     };
     let messages: Vec<Value> = messages.into_iter().map(|line| json!(line)).collect();
     Ok(Json(json!({ "conversationId": id, "idle": idle, "messages": messages })))
@@ -116,10 +116,14 @@ async fn exchange(app: &App, id: &str, message: &str) -> Result<(bool, Vec<Spoke
     Err(Problem::new("not_found", "This conversation has no such message.", "See /api/openapi.json.").into())
 }
 
-pub async fn history(app: &App, id: &str) -> Result<(bool, Vec<Spoken>), Fault> {
+/// Whether nothing is to come, and what was said so far; only on this platform, if one is named.
+pub async fn history(app: &App, id: &str, platform: Option<&str>) -> Result<(bool, Vec<Spoken>), Fault> {
     let store = &app.talks.store;
     let (mut idle, mut all) = (true, Vec::new());
     for conversation in store.conversations_called(id).await? {
+        if platform.is_some_and(|platform| platform != conversation.platform) {
+            continue;
+        }
         idle &= !store.is_busy(conversation.id).await?;
         all.extend(store.heard(conversation.id).await?.into_iter().filter_map(|heard| Spoken::heard(app, heard)));
         all.extend(store.said(conversation.id, 0).await?.into_iter().map(Spoken::said));

@@ -99,7 +99,7 @@ async fn create(State(app): Shared, Body(wanted): Body<Wanted>) -> Result<(Statu
 }
 
 /// The environment with this id; also one that was removed.
-async fn found(app: &App, id: &str) -> Result<(Codebase, Environment), Fault> {
+pub async fn found(app: &App, id: &str) -> Result<(Codebase, Environment), Fault> {
     let store = &app.talks.store;
     let environment = match id.parse::<EnvironmentId>() {
         Ok(id) => store.environment(id).await?,

@@ -7,6 +7,7 @@ mod chat;
 mod commands;
 mod house;
 mod kills;
+mod page;
 mod places;
 mod queue;
 mod two;

@@ -1,0 +1,169 @@
+//! The page: over plain HTTP, and in a real browser.
+
+use std::path::Path;
+use std::process::Command;
+
+use grove_testkit::{Answer, Engine, TestServer, TestStore};
+use serde_json::json;
+
+use super::{branches, registered, talking};
+
+/// Follows a one-time link; the cookie that lets a browser in.
+fn cookie(server: &TestServer) -> String {
+    let path = link(server).replace(&server.address, "");
+    let (answer, headers) = server.request_with_headers("GET", &path, &[("accept", "text/html")], None);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let set = headers.iter().find(|(name, _)| name == "set-cookie").map(|(_, value)| value.clone()).expect("a cookie");
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(set.contains(part), "{set}");
+    }
+    set.split(';').next().expect("a cookie").to_owned()
+}
+
+fn link(server: &TestServer) -> String {
+    let made = server.api("POST", "/api/links", None);
+    made.json()["link"].as_str().expect("a link").to_owned()
+}
+
+fn get(server: &TestServer, path: &str, cookie: &str) -> Answer {
+    server.request("GET", path, &[("accept", "text/html"), ("cookie", cookie)], None)
+}
+
+#[test]
+fn a_browser_that_is_not_let_in_is_told_the_way() {
+    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
+    let closed = get(&server, "/", "grove=wrong");
+    assert_eq!(closed.status, 401);
+    assert!(closed.text.starts_with("<!DOCTYPE html>") && closed.text.contains("<code>grove up</code>"), "{closed:?}");
+    // The rest of the page as scripts get it.
+    for path in ["/page/worktrees", "/page/chat?c=web-1", "/api/events"] {
+        let answer = server.request("GET", path, &[], None);
+        assert_eq!((answer.status, answer.json()["error"]["code"].as_str()), (401, Some("no_token")), "{path}");
+    }
+    // A link works once.
+    let path = link(&server).replace(&server.address, "");
+    assert_eq!(get(&server, &path, "").status, 200);
+    let used = get(&server, &path, "");
+    assert_eq!(used.status, 401);
+    assert!(used.text.contains("used already"), "{used:?}");
+    let cookie = cookie(&server);
+    let page = get(&server, "/", &cookie);
+    assert_eq!(page.status, 200, "{page:?}");
+    assert!(page.text.contains("git log --oneline -3"), "what to type first: {page:?}");
+}
+
+#[test]
+fn every_answer_is_strict_about_what_a_browser_may_run() {
+    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
+    let cookie = cookie(&server);
+    for path in ["/", "/page/worktrees", "/api/worktrees", "/assets/app.js", "/login/none", "/nothing"] {
+        let asked = [("accept", "text/html"), ("cookie", cookie.as_str())];
+        let (_, headers) = server.request_with_headers("GET", path, &asked, None);
+        let header = |wanted: &str| {
+            let found = headers.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("{path}: no {wanted}"))
+        };
+        let policy = header("content-security-policy");
+        assert!(policy.contains("default-src 'self'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!((header("x-content-type-options"), header("referrer-policy")), ("nosniff", "no-referrer"), "{path}");
+    }
+}
+
+#[test]
+fn files_are_asked_for_again_and_sent_once() {
+    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
+    for (name, kind) in [
+        ("app.css", "text/css; charset=utf-8"),
+        ("app.js", "text/javascript; charset=utf-8"),
+        ("htmx.min.js", "text/javascript; charset=utf-8"),
+        ("icon.svg", "image/svg+xml"),
+    ] {
+        let path = format!("/assets/{name}");
+        let (answer, headers) = server.request_with_headers("GET", &path, &[], None);
+        let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+        assert_eq!((answer.status, header("content-type").as_deref()), (200, Some(kind)), "{name}");
+        let tag = header("etag").expect("a tag");
+        assert_eq!(server.request("GET", &path, &[("if-none-match", &tag)], None).status, 304, "{name}");
+    }
+    assert_eq!(server.request("GET", "/assets/..%2Fapp.js", &[], None).status, 404);
+    assert_eq!(server.request("GET", "/assets/app.js", &[("host", "evil.example")], None).status, 403);
+}
+
+#[test]
+fn a_message_is_shown_as_it_was_typed_and_never_as_html() {
+    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
+    let cookie = cookie(&server);
+    let typed = "echo '<script>alert(1)</script>'";
+    let path = "/api/conversations/web-1/messages";
+    let body = json!({ "message": typed }).to_string();
+    let post = |headers: &[(&str, &str)]| {
+        let mut all = vec![("cookie", cookie.as_str()), ("content-type", "application/json")];
+        all.extend(headers);
+        server.request("POST", path, &all, Some(&body)).status
+    };
+    assert_eq!(post(&[]), 401, "a cookie alone changes nothing");
+    assert_eq!(post(&[("origin", "http://evil.example")]), 403);
+    assert_eq!(post(&[("origin", server.address.as_str())]), 202);
+    server.settled("web-1");
+    for path in ["/", "/?c=web-1", "/page/chat?c=web-1", "/page/conversations?c=web-1"] {
+        let page = get(&server, path, &cookie);
+        assert_eq!(page.status, 200, "{page:?}");
+        assert!(page.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{path}: {page:?}");
+        assert!(!page.text.contains("<script>alert"), "{path}: {page:?}");
+    }
+    // What is in the address is no HTML, either.
+    let odd = get(&server, "/?c=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", &cookie);
+    assert!(odd.status == 200 && !odd.text.contains("<script>alert"), "{odd:?}");
+}
+
+#[test]
+fn a_plan_that_was_shown_is_not_carried_out_on_something_else() {
+    let (grove, server) = talking(TestStore::new(Engine::Sqlite));
+    let made = server.api("POST", "/api/worktrees", Some(&json!({ "name": "fix" }))).json();
+    let (id, path) = (made["id"].as_str().unwrap(), Path::new(made["path"].as_str().unwrap()));
+    let plan = server.api("GET", &format!("/page/worktrees/{id}/plan"), None);
+    assert!(plan.text.contains("Nothing speaks against it.") && plan.text.contains("kept for 30 days"), "{plan:?}");
+    let seen = server.api("GET", &format!("/api/worktrees/{id}/plan"), None).json()["fingerprint"].clone();
+    std::fs::write(path.join("file"), "x").unwrap();
+    let remove = |seen: &str| server.api("DELETE", &format!("/page/worktrees/{id}?force=true&seen={seen}"), None);
+    let refused = remove(seen.as_str().unwrap());
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(branches(&grove), ["fix"]);
+    let plan = server.api("GET", &format!("/page/worktrees/{id}/plan"), None);
+    assert!(plan.text.contains("files that git does not know") && plan.text.contains("Remove anyway"), "{plan:?}");
+    let seen = server.api("GET", &format!("/api/worktrees/{id}/plan"), None).json()["fingerprint"].clone();
+    let removed = remove(seen.as_str().unwrap());
+    assert!(removed.status == 200 && removed.text.contains("Undo"), "{removed:?}");
+    assert!(!path.exists());
+    let back = server.api("POST", &format!("/page/worktrees/{id}/undo"), None);
+    assert!(back.status == 200 && back.text.contains("is back"), "{back:?}");
+    assert!(path.join("file").exists());
+}
+
+/// `GROVE_TEST_PICTURES=FOLDER` keeps pictures of the page.
+#[test]
+fn a_person_uses_it_in_a_browser() {
+    let grove = registered(TestStore::new(Engine::Sqlite));
+    let server = TestServer::start(&grove);
+    let driver = std::env::var_os("GROVE_TEST_BROWSER")
+        .expect("the browser's driver is missing: run `scripts/test`, which installs it and sets GROVE_TEST_BROWSER");
+    for program in ["node", "chromium"] {
+        let there = Command::new(program).arg("--version").output();
+        assert!(there.is_ok(), "{program} is missing: run `scripts/test`, which installs it");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/page.mjs");
+    let mut command = Command::new("node");
+    command.env_clear().envs(grove_testkit::bare_env(&grove.repo.home())).env("GROVE_TEST_BROWSER", driver);
+    command.arg(script).arg(link(&server)).args(std::env::var_os("GROVE_TEST_PICTURES"));
+    let output = command.output().expect("node starts");
+    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{complained}\n{:#?}", server.logged());
+    let said: serde_json::Value = serde_json::from_str(&said).expect("what the browser saw");
+    let worktrees = grove.repo.git(&["worktree", "list", "--porcelain"]);
+    let branch = said["branch"].as_str().expect("a branch");
+    assert!(!worktrees.contains(&format!("refs/heads/{branch}")), "{worktrees}");
+    // The second conversation's is still there.
+    let left = branches(&grove);
+    assert!(left.len() == 1 && worktrees.contains(&format!("refs/heads/{}", left[0])), "{left:?} {worktrees}");
+}
