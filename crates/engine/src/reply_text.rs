@@ -161,6 +161,14 @@ fn with_text(text: &str, words: &str) -> String {
     if text.trim().is_empty() { words.to_owned() } else { format!("{}\n\n{words}", text.trim_end()) }
 }
 
+/// The part of a text that may be kept, with room for what is taken out of it; and how many bytes
+/// are before it.
+pub fn last_part(text: &str) -> (&str, u64) {
+    let over = text.len().saturating_sub(LONGEST + 64 * 1024);
+    let start = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    (&text[start..], start as u64)
+}
+
 /// The end of a text that is too long to be kept.
 pub fn shortened(text: &str, left_out: u64) -> String {
     let over = text.len().saturating_sub(LONGEST);

@@ -82,7 +82,9 @@ pub async fn wait_for_runs(common_dir: &Path, id: EnvironmentId, patience: Durat
         if began.elapsed() > patience * 2 {
             return Err(io::Error::other("something of an earlier run does not end"));
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        // Looking at every process is dear.
+        let pause = if began.elapsed() > patience { 200 } else { 20 };
+        tokio::time::sleep(Duration::from_millis(pause)).await;
     }
 }
 
@@ -94,7 +96,12 @@ pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(
     if !path.exists() {
         return Ok(false);
     }
-    let left = holders(&open(&path)?, "WRITE")?;
+    let file = open(&path)?;
+    // Nobody has it: the usual case, and no reason to look at every process.
+    if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+        return Ok(false);
+    }
+    let left = holders(&file, "WRITE")?;
     if left.is_empty() || left.iter().any(|process| is_supervisor(*process)) {
         return Ok(false);
     }
@@ -119,11 +126,22 @@ fn holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
             let info = std::fs::read_to_string(process.path().join("fdinfo").join(fd)).unwrap_or_default();
             info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK") && line.contains(kind))
         };
-        if id != std::process::id() && open.any(|fd| same(fd.path()) && holds(&fd.file_name())) {
+        let other = id != std::process::id() && !is_grove(id);
+        if other && open.any(|fd| same(fd.path()) && holds(&fd.file_name())) {
             found.push(id);
         }
     }
     Ok(found)
+}
+
+/// Whether a process is another grove that only looks, such as a server: never one to be ended. What
+/// runs for an agent, `grove supervise`, is.
+fn is_grove(process: u32) -> bool {
+    let program = |path: String| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    let ours = program("/proc/self/exe".to_owned());
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let supervises = line.split(|byte| *byte == 0).nth(1) == Some(b"supervise");
+    ours.is_some() && program(format!("/proc/{process}/exe")) == ours && !supervises
 }
 
 /// The lock of one environment. Commands that run there share it and their children inherit it, so

@@ -13,6 +13,14 @@ use uuid::Uuid;
 /// The variable that holds the mark.
 pub(crate) const MARK: &str = "GROVE_GIT_RUN";
 
+/// The variable that marks an agent's run and all that descends from it.
+pub const RUN_MARK: &str = "GROVE_RUN";
+
+/// Ends what is left of an agent's run, at once.
+pub async fn end_run(mark: &str) {
+    end_all(RUN_MARK, mark, &[Signal::KILL]).await;
+}
+
 /// The mark of a new call.
 pub(crate) fn new_mark() -> String {
     static START: OnceLock<u64> = OnceLock::new();
@@ -63,9 +71,13 @@ pub async fn end_calls_of(process: u32, started: u64) {
 
 /// Sends each signal in turn until nobody with such a mark is left, for at most a second each.
 pub(crate) async fn end_marked(mark: &str, signals: &[Signal]) {
+    end_all(MARK, mark, signals).await;
+}
+
+async fn end_all(variable: &str, mark: &str, signals: &[Signal]) {
     for signal in signals {
         for _ in 0..100 {
-            let marked = marked_processes(mark);
+            let marked = marked_processes(variable, mark);
             if marked.is_empty() {
                 return;
             }
@@ -78,8 +90,8 @@ pub(crate) async fn end_marked(mark: &str, signals: &[Signal]) {
 }
 
 /// Processes whose environment carries a mark that begins so.
-fn marked_processes(mark: &str) -> Vec<Pid> {
-    let wanted = format!("{MARK}={mark}");
+fn marked_processes(variable: &str, mark: &str) -> Vec<Pid> {
+    let wanted = format!("{variable}={mark}");
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()

@@ -30,7 +30,7 @@ const USES: &str = "SELECT c.id AS id, c.isolation_env_id AS environment, c.plat
      WHERE e.codebase_id = $1";
 const BOUND: &str = "SELECT isolation_env_id FROM remote_agent_conversations \
      WHERE platform_type = $1 AND platform_conversation_id = $2";
-const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $3 \
+const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, removed_branch = NULL, updated_at = $3 \
      WHERE platform_type = $1 AND platform_conversation_id = $2";
 const END_SESSIONS: &str = "UPDATE remote_agent_sessions SET active = 0, ended_at = $3 WHERE active = 1 AND conversation_id IN \
      (SELECT id FROM remote_agent_conversations WHERE platform_type = $1 AND platform_conversation_id = $2)";

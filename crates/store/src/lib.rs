@@ -30,7 +30,7 @@ pub use journal::JournalLine;
 pub use migrations::{latest_version, migrate_to};
 pub use open::{Engine, Options};
 pub use sessions::{Session, SessionFacts};
-pub use talk::{Accepted, Conversation, End, Manner, Message, Said, TurnKey, Waiting};
+pub use talk::{Accepted, Conversation, End, Manner, Message, Queued, Said, TurnKey, Waiting};
 pub use trash::{Begun, Intent, Phase, TrashRow};
 pub use verdicts::VerdictKey;
 

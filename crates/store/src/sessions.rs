@@ -9,7 +9,7 @@ use crate::{Store, StoreError};
 const ACTIVE: &str = "SELECT id, ai_assistant_type, assistant_session_id, metadata FROM remote_agent_sessions \
      WHERE conversation_id = $1 AND active = 1 ORDER BY started_at DESC LIMIT 1";
 const END: &str =
-    "UPDATE remote_agent_sessions SET active = 0, ended_at = $2 WHERE conversation_id = $1 AND active = 1";
+    "UPDATE remote_agent_sessions SET active = 0, ended_at = $2 WHERE conversation_id = $1 AND active = 1 AND id <> $3";
 const START: &str = "INSERT INTO remote_agent_sessions \
      (id, conversation_id, ai_assistant_type, assistant_session_id, active, metadata, started_at) \
      VALUES ($1, $2, $3, $4, 1, $5, $6) ON CONFLICT (id) DO NOTHING";
@@ -63,7 +63,8 @@ impl Store {
         self.retry(|| async {
             let now = Moment::now().to_string();
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
-            sqlx::query(END).bind(conversation.to_string()).bind(now.clone()).execute(&mut *transaction).await?;
+            let end = sqlx::query(END).bind(conversation.to_string()).bind(now.clone()).bind(session.id.clone());
+            end.execute(&mut *transaction).await?;
             sqlx::query(START)
                 .bind(session.id.clone())
                 .bind(conversation.to_string())

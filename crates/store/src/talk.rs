@@ -48,7 +48,7 @@ const HELD: &str = "UPDATE remote_agent_conversations SET updated_at = $4 \
 macro_rules! messages {
     ($rest:literal) => {
         concat!(
-            "SELECT id, conversation_id, seq, user_name, event, status, tries, agent_at, received_at, via, told FROM grove_inbox ",
+            "SELECT id, conversation_id, seq, user_name, event, status, tries, agent_at, received_at, via FROM grove_inbox ",
             $rest
         )
     };
@@ -56,27 +56,30 @@ macro_rules! messages {
 
 const NEXT: &str =
     messages!("WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND overtakes = 0 ORDER BY seq LIMIT 1");
-const OVERTAKING: &str = messages!("WHERE status = 'waiting' AND overtakes = 1 ORDER BY id LIMIT 20");
+const OVERTAKING: &str =
+    messages!("WHERE status IN ('waiting', 'running') AND status = 'waiting' AND overtakes = 1 ORDER BY id LIMIT 20");
 const AGAIN: &str = messages!(
-    "WHERE conversation_id = $1 AND seq < $2 AND status IN ('interrupted', 'failed') ORDER BY seq DESC LIMIT 1"
+    "WHERE conversation_id = $1 AND seq < $2 AND status IN ('interrupted', 'failed') ORDER BY seq DESC LIMIT 50"
 );
+const RETRIED: &str = "UPDATE grove_inbox SET status = 'done' WHERE id = $1 AND status IN ('interrupted', 'failed')";
 const BEGIN: &str = "UPDATE grove_inbox SET status = 'running', tries = tries + 1, stop = 0 WHERE id = $1";
 const PUT_BACK: &str = "UPDATE grove_inbox SET status = 'waiting', tries = 0 WHERE id = $1 AND status = 'running'";
 const HARMLESS: &str = "UPDATE grove_inbox SET tries = 0 WHERE id = $1";
 const AGENT: &str = "UPDATE grove_inbox SET agent_at = $2 WHERE id = $1";
 const END: &str =
     "UPDATE grove_inbox SET status = $2, finished_at = $3 WHERE id = $1 AND status IN ('waiting', 'running')";
-const STOP: &str = "UPDATE grove_inbox SET stop = 1 WHERE conversation_id = $1 AND status = 'running'";
-const WANTS_STOP: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status = 'running' AND stop = 1";
-const RUNS: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status = 'running'";
+const STOP: &str = "UPDATE grove_inbox SET stop = 1 WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running'";
+const WANTS_STOP: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running' AND stop = 1";
+const RUNS: &str =
+    "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running'";
 const TOLD: &str = "UPDATE grove_inbox SET told = 1 WHERE id = $1 AND told = 0 AND status = 'waiting'";
-const HEADS: &str = messages!(
-    "WHERE status = 'waiting' AND overtakes = 0 AND NOT EXISTS \
-       (SELECT 1 FROM grove_inbox o WHERE o.conversation_id = grove_inbox.conversation_id AND o.seq < grove_inbox.seq \
+/// Written so that SQLite knows its index of open messages for one.
+const HEADS: &str = "SELECT i.id AS id, i.conversation_id AS conversation_id, i.told AS told FROM grove_inbox i \
+     JOIN remote_agent_conversations c ON c.id = i.conversation_id \
+     WHERE i.status IN ('waiting', 'running') AND i.status = 'waiting' AND i.overtakes = 0 AND c.turn_owner IS NULL \
+       AND NOT EXISTS (SELECT 1 FROM grove_inbox o WHERE o.conversation_id = i.conversation_id AND o.seq < i.seq \
           AND o.status IN ('waiting', 'running')) \
-     AND NOT EXISTS (SELECT 1 FROM remote_agent_conversations c WHERE c.id = grove_inbox.conversation_id AND c.turn_owner IS NOT NULL) \
-     ORDER BY id"
-);
+     ORDER BY i.id";
 const SAY: &str = "INSERT INTO grove_outbox (id, conversation_id, seq, inbox_id, kind, text, created_at) \
      VALUES ($1, $2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM grove_outbox WHERE conversation_id = $2), $3, $4, $5, $6)";
 const IS_SAID: &str = "SELECT id FROM grove_outbox WHERE id = $1";
@@ -162,8 +165,6 @@ pub struct Message {
     pub received_at: Moment,
     /// The adapter that took it.
     pub via: String,
-    /// Whoever waits was told their place.
-    pub told: bool,
 }
 
 /// A conversation that waits to be worked on, and who is at it.
@@ -173,6 +174,15 @@ pub struct Waiting {
     pub owner: Option<Owner>,
     pub until: Option<Moment>,
     fence: i64,
+}
+
+/// A message that waits for a free place.
+#[derive(Clone, Copy, Debug)]
+pub struct Queued {
+    pub message: MessageId,
+    pub conversation: ConversationId,
+    /// Whoever waits was told.
+    pub told: bool,
 }
 
 /// Proof that a conversation is ours to work on.
@@ -369,7 +379,17 @@ impl Store {
             let mut transaction = self.in_turn(turn).await?;
             let row = sqlx::query(NEXT).bind(turn.conversation.to_string()).fetch_optional(&mut *transaction).await?;
             let Some(row) = row else { return Ok(None) };
-            let message = read_message(&row)?;
+            let message = match read_message(&row) {
+                Ok(message) => message,
+                Err(error) => {
+                    // Written by a newer version, perhaps: it must not keep the others waiting.
+                    tracing::error!("a message cannot be read and is set aside: {error}");
+                    let id: MessageId = Reader { row: &row, table: INBOX }.parse("id")?;
+                    finish(&mut transaction, id, End::Failed).await?;
+                    transaction.commit().await?;
+                    return Ok(None);
+                }
+            };
             sqlx::query(BEGIN).bind(message.id.to_string()).execute(&mut *transaction).await?;
             transaction.commit().await?;
             Ok(Some(message))
@@ -458,7 +478,8 @@ impl Store {
     pub async fn overtaking(&self) -> Result<Vec<Message>, StoreError> {
         self.retry(|| async {
             let rows = sqlx::query(OVERTAKING).fetch_all(&self.pool).await?;
-            rows.iter().map(read_message).collect()
+            let readable = |row| read_message(row).inspect_err(|error| tracing::error!("passed over: {error}")).ok();
+            Ok(rows.iter().filter_map(readable).collect())
         })
         .await
     }
@@ -498,39 +519,46 @@ impl Store {
     }
 
     /// The messages that wait for a free place only, in their order.
-    pub async fn waiting_for_a_place(&self) -> Result<Vec<Message>, StoreError> {
+    pub async fn waiting_for_a_place(&self) -> Result<Vec<Queued>, StoreError> {
         self.retry(|| async {
             let rows = sqlx::query(HEADS).fetch_all(&self.pool).await?;
-            rows.iter().map(read_message).collect()
+            let queued = |row| {
+                let row = Reader { row, table: INBOX };
+                let told = row.number("told")? != 0;
+                Ok(Queued { message: row.parse("id")?, conversation: row.parse("conversation_id")?, told })
+            };
+            rows.iter().map(queued).collect()
         })
         .await
     }
 
     /// Tells somebody that they wait, once.
-    pub async fn tell(&self, message: &Message, notice: &str) -> Result<bool, StoreError> {
+    pub async fn tell(&self, queued: &Queued, notice: &str) -> Result<bool, StoreError> {
         self.retry(|| async {
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
-            touch(&mut transaction, message.conversation).await?;
-            let told = sqlx::query(TOLD).bind(message.id.to_string()).execute(&mut *transaction).await?;
+            touch(&mut transaction, queued.conversation).await?;
+            let told = sqlx::query(TOLD).bind(queued.message.to_string()).execute(&mut *transaction).await?;
             if told.rows_affected() == 0 {
                 return Ok(false);
             }
-            say(&mut transaction, MessageId::new(), message.conversation, message.id, Manner::Notice, notice).await?;
+            say(&mut transaction, MessageId::new(), queued.conversation, queued.message, Manner::Notice, notice)
+                .await?;
             transaction.commit().await?;
             Ok(true)
         })
         .await
     }
 
-    /// The last message before `seq` that was cut short or set aside.
-    pub async fn last_cut_short(
-        &self,
-        conversation: ConversationId,
-        before: i64,
-    ) -> Result<Option<Message>, StoreError> {
+    /// A message that was cut short has been run again, to its end.
+    pub async fn retried(&self, turn: &TurnKey, message: MessageId) -> Result<(), StoreError> {
+        self.change_message(turn, message, RETRIED).await
+    }
+
+    /// The messages before `seq` that were cut short or set aside, the last one first.
+    pub async fn cut_short(&self, conversation: ConversationId, before: i64) -> Result<Vec<Message>, StoreError> {
         self.retry(|| async {
-            let query = sqlx::query(AGAIN).bind(conversation.to_string()).bind(before);
-            query.fetch_optional(&self.pool).await?.as_ref().map(read_message).transpose()
+            let rows = sqlx::query(AGAIN).bind(conversation.to_string()).bind(before).fetch_all(&self.pool).await?;
+            rows.iter().map(read_message).collect()
         })
         .await
     }
@@ -735,7 +763,6 @@ fn read_message(row: &AnyRow) -> Result<Message, StoreError> {
         agent_at: row.parse_optional("agent_at")?,
         received_at: row.parse("received_at")?,
         via: row.text("via")?,
-        told: row.number("told")? != 0,
     })
 }
 

@@ -25,7 +25,8 @@ const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = N
      removed_branch = (SELECT e.branch_name FROM remote_agent_isolation_environments e WHERE e.id = $1) \
      WHERE isolation_env_id = $1";
 const REBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = $2, removed_branch = NULL, updated_at = $3 \
-     WHERE id = $1 AND isolation_env_id IS NULL";
+     WHERE id = $1 AND isolation_env_id IS NULL AND codebase_id = \
+       (SELECT e.codebase_id FROM remote_agent_isolation_environments e WHERE e.id = $2)";
 macro_rules! select {
     ($rest:literal) => {
         concat!(

@@ -46,6 +46,13 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whether nobody holds a lock on a file.
+pub fn is_free(file: &Path) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    let open = std::fs::OpenOptions::new().write(true).open(file);
+    open.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
 /// Whether a process is there and has not ended; a zombie has, only its parent has not looked yet.
 pub fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();

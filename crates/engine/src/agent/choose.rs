@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use super::{Agent, CommandAgent};
 use crate::settings::{AgentKind, AgentSettings, Settings};
+use crate::talk::OF_THIS_MACHINE;
 
 /// The agent that is always there: the message is a command of the shell.
 const SHELL: &str = "sh";
-
-/// Where only people of this machine, or tests, talk.
-const LOCAL: [&str; 3] = ["web", "cli", "test"];
 
 /// The agents of this machine.
 #[derive(Clone)]
@@ -51,7 +49,7 @@ impl Agents {
             }
             Some(other) => Err(NoAgent::NotYet { kind: other.kind.as_str() }),
             None if name == SHELL => {
-                if !LOCAL.contains(&via) {
+                if !OF_THIS_MACHINE.contains(&via) {
                     return Err(NoAgent::OnlyLocal);
                 }
                 let command = ["sh", "-c", "{prompt}"].map(str::to_owned).to_vec();

@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use grove_git::processes::{RUN_MARK, end_run};
+use grove_model::Nonce;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::supervise::{COMPLAINT, MOVED, NOT_STARTED, Order};
+use super::supervise::{MOVED, NOT_STARTED, Order, complaint};
 use super::{Agent, AgentError, AgentEvent, Ended, Outcome, Run, Tail, WorkDir, supervisor};
 
 /// What is kept of an agent's output.
@@ -18,6 +21,8 @@ const KEPT: usize = 64 * 1024 * 1024;
 const COMPLAINTS: usize = 16 * 1024;
 /// Linux takes no longer argument.
 const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
+/// How long output that nobody should be writing any more is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Where the prompt goes.
 const PROMPT: &str = "{prompt}";
 /// What an agent gets of our own environment.
@@ -48,7 +53,10 @@ impl CommandAgent {
             WorkDir::Isolated(ready) => Some(ready.place.clone()),
             WorkDir::NoCodebase(_) => None,
         };
-        Ok(Order { command, env: environment(run.place, &self.env), cwd: run.place.path().to_owned(), stdin, place })
+        let nonce = Nonce::new().to_string();
+        let mut env = environment(run.place, &self.env);
+        env.insert(RUN_MARK.to_owned(), nonce.clone());
+        Ok(Order { command, env, cwd: run.place.path().to_owned(), stdin, place, nonce })
     }
 
     fn not_started(&self, why: &dyn std::fmt::Display) -> AgentError {
@@ -103,25 +111,16 @@ impl Agent for CommandAgent {
         // Dropped, it asks for the end.
         let mut control = Some(control);
         let mut cancelled = None;
-        let says = run.says;
-        let text = read(stdout, KEPT, Some(says));
-        let complaints = read(stderr, COMPLAINTS, None);
-        let place = run.place;
-        let status = async {
-            let status = child.wait().await?;
-            if let (None, WorkDir::Isolated(ready)) = (status.code(), place) {
-                // Somebody killed what would have ended the agent, which still has our pipes.
-                ready.end_leftovers().await?;
-            }
-            std::io::Result::Ok(status.code().unwrap_or(1))
-        };
-        let work = async { tokio::join!(text, complaints, status) };
-        tokio::pin!(work);
+        let (text, complaints) = (Mutex::new(Tail::new(KEPT)), Mutex::new(Tail::new(COMPLAINTS)));
+        let reading = async { tokio::join!(read(stdout, &text, Some(run.says)), read(stderr, &complaints, None)) };
+        tokio::pin!(reading);
         let end = tokio::time::sleep(self.timeout);
         tokio::pin!(end);
-        let (text, complaints, status) = loop {
+        let mut all_read = false;
+        let status = loop {
             tokio::select! {
-                done = &mut work => break done,
+                status = child.wait() => break status.map_err(|error| self.not_started(&error))?,
+                _ = &mut reading, if !all_read => all_read = true,
                 () = &mut end, if control.is_some() => {
                     cancelled = Some(Ended::TimedOut);
                     control = None;
@@ -133,40 +132,45 @@ impl Agent for CommandAgent {
                 }
             }
         };
-        let code = status.map_err(|error| self.not_started(&error))?;
-        let (text, left_out) = text.into_text();
-        let (complaints, _) = complaints.into_text();
+        if status.code().is_none() {
+            // Somebody killed what would have ended the agent and all that it started.
+            end_run(&order.nonce).await;
+            if let WorkDir::Isolated(ready) = run.place {
+                ready.end_leftovers().await.map_err(|error| self.not_started(&error))?;
+            }
+        }
+        // Nobody has the other end any more; whoever hid from us is not waited for.
+        if !all_read {
+            let _ = tokio::time::timeout(LAST_WORDS, &mut reading).await;
+        }
+        let code = status.code().unwrap_or(1);
+        let taken = |tail: &Mutex<Tail>| {
+            std::mem::replace(&mut *tail.lock().unwrap_or_else(PoisonError::into_inner), Tail::new(0)).into_text()
+        };
+        let ((text, left_out), (complaints, _)) = (taken(&text), taken(&complaints));
         let last_lines = last_lines(&complaints);
-        let ended = match (cancelled, code) {
-            (Some(cancelled), _) => cancelled,
-            (None, 0) => Ended::Well,
-            (None, code) if code == i32::from(MOVED) && run.place.is_isolated() => {
-                return Err(AgentError::Moved(order.cwd));
-            }
-            (None, code) if code == i32::from(NOT_STARTED) && last_lines.starts_with(COMPLAINT) => {
-                return Err(self.not_started(&&last_lines[COMPLAINT.len()..]));
-            }
-            (None, code) => Ended::Badly { code, last_lines },
+        let ours = last_lines.strip_prefix(&complaint(&order.nonce));
+        let ended = match (cancelled, code, ours) {
+            (_, code, Some(_)) if code == i32::from(MOVED) => return Err(AgentError::Moved(order.cwd)),
+            (_, code, Some(why)) if code == i32::from(NOT_STARTED) => return Err(self.not_started(&why)),
+            (Some(cancelled), ..) => cancelled,
+            (None, 0, _) => Ended::Well,
+            (None, code, _) => Ended::Badly { code, last_lines },
         };
         Ok(Outcome { text, left_out, ended })
     }
 }
 
 /// Reads all there is, so that the agent never waits for us; keeps the end of it.
-async fn read(
-    mut from: impl AsyncRead + Unpin,
-    keep: usize,
-    says: Option<&(dyn Fn(AgentEvent) + Send + Sync)>,
-) -> Tail {
-    let mut tail = Tail::new(keep);
+async fn read(mut from: impl AsyncRead + Unpin, tail: &Mutex<Tail>, says: Option<&(dyn Fn(AgentEvent) + Send + Sync)>) {
     let mut buffer = vec![0; 64 * 1024];
     let mut rest: Vec<u8> = Vec::new();
     loop {
         let count = match from.read(&mut buffer).await {
-            Ok(0) | Err(_) => return tail,
+            Ok(0) | Err(_) => return,
             Ok(count) => count,
         };
-        tail.push(&buffer[..count]);
+        tail.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
         if let Some(says) = says {
             rest.extend_from_slice(&buffer[..count]);
             let whole = whole_characters(&rest);

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grove_git::lock::{EnvironmentLock, FileLock, run_lock, turn_lock, wait_for_runs};
 use grove_model::{Codebase, Environment, Status};
@@ -68,18 +68,20 @@ impl Isolation {
         let turn = turn_lock(common_dir, environment.id).await.map_err(failed)?;
         // An agent of a grove that was killed ends a moment later; one that does not is ended.
         wait_for_runs(common_dir, environment.id, PATIENCE).await.map_err(failed)?;
-        let lock = self.lock_of(codebase, environment)?;
-        let began = Instant::now();
-        while !lock.try_share().map_err(failed)? {
-            if began.elapsed() > PATIENCE {
-                return Ok(Ready::Changed);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
         let now = self.reread(environment).await?;
-        let there = matches!(on_disk(&now, common_dir), OnDisk::Worktree(_));
-        if now.status != Status::Active || !there {
-            return Ok(Ready::Changed);
+        let broken = |why: String| IsolationError::Broken { path: now.path.clone(), why };
+        match on_disk(&now, common_dir) {
+            OnDisk::Worktree(_) => {}
+            OnDisk::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
+            OnDisk::Gone | OnDisk::NotMounted | OnDisk::Unknown(_) => return Ok(Ready::Changed),
+        }
+        let init_failed = now.metadata.init_script.as_ref().is_some_and(|script| script.error.is_some());
+        match now.status {
+            Status::Active => {}
+            // A merge that failed is for whoever works there to put right.
+            Status::Failed if !init_failed => {}
+            Status::Failed => return Err(broken("its init script failed".to_owned())),
+            _ => return Ok(Ready::Changed),
         }
         let directory = now.path.symlink_metadata().map_err(failed)?;
         let place = Place {

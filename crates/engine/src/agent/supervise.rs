@@ -47,6 +47,8 @@ pub struct Order {
     /// What the agent reads; without it, nothing.
     pub stdin: Option<String>,
     pub place: Option<Place>,
+    /// Tells our own words on standard error from whatever the agent says there.
+    pub nonce: String,
 }
 
 /// An environment: the locks that the agent and all that it starts hold, and what its directory is.
@@ -61,23 +63,28 @@ pub struct Place {
 /// What the hidden subcommand does.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(2).collect();
-    if let [word, supervisor, program, rest @ ..] = arguments.as_slice()
+    if let [word, nonce, supervisor, program, rest @ ..] = arguments.as_slice()
         && word == BECOME
     {
-        return become_agent(supervisor, program, rest);
+        return become_agent(&nonce.to_string_lossy(), supervisor, program, rest);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.map(|runtime| runtime.block_on(supervise())) {
         Ok(Ok(code)) => code,
-        Ok(Err(error)) | Err(error) => not_started(&error),
+        Ok(Err(error)) | Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-/// Tells the server why from what the agent itself may say.
-pub const COMPLAINT: &str = "grove supervise: ";
+/// What our own words on standard error begin with.
+pub fn complaint(nonce: &str) -> String {
+    format!("grove supervise {nonce}: ")
+}
 
-fn not_started(why: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("{COMPLAINT}{why}");
+fn not_started(nonce: &str, why: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("{}{why}", complaint(nonce));
     ExitCode::from(NOT_STARTED)
 }
 
@@ -86,17 +93,17 @@ const BECOME: &str = "become";
 
 /// Becomes the agent, which the kernel ends if its supervisor is killed. Only a process can wish that
 /// for itself, and the wish outlasts becoming another program.
-fn become_agent(supervisor: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
+fn become_agent(nonce: &str, supervisor: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return not_started(&error);
+        return not_started(nonce, &error);
     }
     // Killed before the wish was made?
     let parent = getppid().map(|pid| pid.as_raw_nonzero().to_string()).unwrap_or_default();
     if supervisor != OsStr::new(&parent) {
-        return not_started(&"its supervisor is gone");
+        return not_started(nonce, &"its supervisor is gone");
     }
     let error = Command::new(program).args(arguments).exec();
-    not_started(&format!("{}: {error}", program.display()))
+    not_started(nonce, &format!("{}: {error}", program.display()))
 }
 
 /// Whether a process supervises a run.
@@ -120,10 +127,16 @@ async fn supervise() -> io::Result<ExitCode> {
         None => None,
         Some(place) => match hold(place, &order.cwd)? {
             Some(locks) => Some(locks),
-            None => return Ok(ExitCode::from(MOVED)),
+            None => {
+                eprintln!("{}moved", complaint(&order.nonce));
+                return Ok(ExitCode::from(MOVED));
+            }
         },
     };
-    let agent = start(&order)?;
+    let agent = match start(&order) {
+        Ok(agent) => agent,
+        Err(error) => return Ok(not_started(&order.nonce, &error)),
+    };
     let (mut stopping, mut kill_at) = (false, None::<Instant>);
     let mut ended: Option<ExitStatus> = None;
     let mut nothing = [0; 64];
@@ -187,7 +200,7 @@ fn start(order: &Order) -> io::Result<Pid> {
     }
     let stdin = if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut child = Command::new("/proc/self/exe")
-        .args(["supervise", BECOME, &std::process::id().to_string()])
+        .args(["supervise", BECOME, &order.nonce, &std::process::id().to_string()])
         .args(&order.command)
         .env_clear()
         .envs(&order.env)

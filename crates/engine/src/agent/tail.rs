@@ -35,7 +35,9 @@ impl Tail {
         // A cut may have gone through a character.
         let whole = bytes.iter().take(4).position(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
         let skip = if left_out > 0 { whole } else { 0 };
-        (String::from_utf8_lossy(&bytes[skip..]).into_owned(), left_out + skip as u64)
+        // PostgreSQL keeps no NUL, and nobody can read one.
+        let text = String::from_utf8_lossy(&bytes[skip..]).replace('\0', "\u{fffd}");
+        (text, left_out + skip as u64)
     }
 }
 
@@ -63,5 +65,8 @@ mod tests {
         let mut all = Tail::new(100);
         all.push("é€".as_bytes());
         assert_eq!(all.into_text(), ("é€".to_owned(), 0));
+        let mut nul = Tail::new(100);
+        nul.push(b"a\0b");
+        assert_eq!(nul.into_text().0, "a\u{fffd}b");
     }
 }

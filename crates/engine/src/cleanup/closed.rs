@@ -40,11 +40,11 @@ impl Isolation {
         let codebases = self.store.codebases().await?;
         let codebase = codebases.into_iter().find(|codebase| codebase.id == environment.codebase_id);
         let Some(codebase) = codebase else { return Ok(Closed::None) };
-        self.store.unbind_conversation(conversation).await?;
-        let others = self.store.conversations_of(id).await?;
+        let all = self.store.conversations_of(id).await?;
+        let others: Vec<String> = all.into_iter().filter(|other| other != conversation).map(|other| other.id).collect();
         if !others.is_empty() {
-            let with = others.into_iter().map(|other| other.id).collect();
-            return Ok(Closed::Shared { environment: Box::new(environment), with });
+            self.store.unbind_conversation(conversation).await?;
+            return Ok(Closed::Shared { environment: Box::new(environment), with: others });
         }
         self.remove_closed(&codebase, environment, conversation).await
     }
@@ -60,8 +60,13 @@ impl Isolation {
         let branch = super::branch_wish(standings.get(&environment.id));
         let wish = RemovalWish { branch, asker: Asker::Conversation(conversation.clone()), ..RemovalWish::default() };
         match self.remove(codebase, &environment, &wish).await {
-            Ok(_) => Ok(Closed::Removed(Box::new(environment))),
+            // Bound until here, so that whoever is cut short finds it again.
+            Ok(_) => {
+                self.store.unbind_conversation(conversation).await?;
+                Ok(Closed::Removed(Box::new(environment)))
+            }
             Err(error @ IsolationError::Refused(_)) => {
+                self.store.unbind_conversation(conversation).await?;
                 Ok(Closed::Kept { environment: Box::new(environment), reason: reason_of(error) })
             }
             Err(error) => Err(error),

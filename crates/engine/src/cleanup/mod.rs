@@ -78,7 +78,7 @@ impl Isolation {
         let name = format!("cleanup {} {}", codebase.id, self.node);
         let until = Moment::now().plus(LONGEST);
         let Some(lease) = self.store.take_lease(&name, this_process(), until).await? else { return Ok(None) };
-        let report = self.clean_up(codebase, Scope::Everything, dry_run, progress).await;
+        let report = self.clean_up_for(&Asker::Person, codebase, Scope::Everything, dry_run, progress).await;
         self.store.end_lease(&name, &lease).await?;
         report.map(Some)
     }
@@ -86,6 +86,18 @@ impl Isolation {
     /// One cycle over a codebase: what is in scope goes, and with everything in scope, expired trash.
     pub async fn clean_up(
         &self,
+        codebase: &Codebase,
+        scope: Scope,
+        dry_run: bool,
+        progress: Progress<'_>,
+    ) -> Result<Report, IsolationError> {
+        self.clean_up_for(&Asker::Person, codebase, scope, dry_run, progress).await
+    }
+
+    /// The same, for somebody.
+    pub async fn clean_up_for(
+        &self,
+        asker: &Asker,
         codebase: &Codebase,
         scope: Scope,
         dry_run: bool,
@@ -109,7 +121,14 @@ impl Isolation {
             progress(done, here.len());
             let Some(standing) = standings.get(&environment.id) else { continue };
             match select(environment, standing, scope, steady) {
-                Some(why) => self.clean_one(codebase, environment, standing, why, dry_run, &mut report).await,
+                Some(why) => {
+                    let wish = RemovalWish {
+                        branch: branch_wish(Some(standing)),
+                        asker: asker.clone(),
+                        ..RemovalWish::default()
+                    };
+                    self.clean_one(codebase, environment, &wish, why, dry_run, &mut report).await;
+                }
                 None => continue,
             }
         }
@@ -130,17 +149,16 @@ impl Isolation {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        standing: &Standing,
+        wish: &RemovalWish,
         why: Why,
         dry_run: bool,
         report: &mut Report,
     ) {
         let (id, branch) = (environment.id.to_string(), environment.branch.to_string());
-        let wish = RemovalWish { branch: branch_wish(Some(standing)), ..RemovalWish::default() };
         let outcome = if dry_run {
-            self.would_go(codebase, environment).await
+            self.would_go(codebase, environment, &wish.asker).await
         } else {
-            self.remove(codebase, environment, &wish).await.map(|_| None)
+            self.remove(codebase, environment, wish).await.map(|_| None)
         };
         match outcome {
             Ok(None) => {
@@ -164,8 +182,13 @@ impl Isolation {
     }
 
     /// What speaks against it, if anything does.
-    async fn would_go(&self, codebase: &Codebase, environment: &Environment) -> Result<Option<String>, IsolationError> {
-        Ok(match self.plan_removal(codebase, environment, &Asker::Person).await? {
+    async fn would_go(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        asker: &Asker,
+    ) -> Result<Option<String>, IsolationError> {
+        Ok(match self.plan_removal(codebase, environment, asker).await? {
             Plan::Gone | Plan::Release => None,
             Plan::Remove(removable) => {
                 let reasons = removable.reasons(false);

@@ -56,7 +56,9 @@ impl Isolation {
             if environment.node != self.node {
                 continue;
             }
-            let ended = end_orphans(&codebase.git_common_dir, environment.id, is_supervisor);
+            let (common_dir, id) = (codebase.git_common_dir.clone(), environment.id);
+            let look = move || end_orphans(&common_dir, id, is_supervisor);
+            let ended = tokio::task::spawn_blocking(look).await.map_err(std::io::Error::other).flatten();
             let failed = |source| IsolationError::Io { what: "the environment cannot be locked".to_owned(), source };
             if ended.map_err(failed)? {
                 tracing::warn!(environment = %environment.id, "ended what a killed run had left");

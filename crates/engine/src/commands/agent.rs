@@ -6,7 +6,9 @@ use crate::talk::Desk;
 pub async fn run(desk: &Desk<'_>, name: Option<String>) -> Result<String, Problem> {
     let agents = &desk.talks.agents;
     let Some(name) = name else {
-        let wanted = desk.conversation.agent.as_deref();
+        let codebase = desk.talks.codebase_of(desk.conversation).await?;
+        let of_codebase = codebase.as_ref().and_then(|codebase| codebase.ai_assistant_type.as_deref());
+        let wanted = desk.conversation.agent.as_deref().or(of_codebase);
         let now = agents.choose(wanted, &desk.message.via)?;
         return Ok(format!("This conversation talks to `{}`. There are: {}.", now.name(), agents.names().join(", ")));
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::Problem;
-use crate::talk::Desk;
+use crate::talk::{Desk, OF_THIS_MACHINE};
 
 pub async fn list(desk: &Desk<'_>) -> Result<String, Problem> {
     let codebases = desk.talks.store.codebases().await?;
@@ -27,8 +27,24 @@ pub async fn choose(desk: &Desk<'_>, name: &str) -> Result<String, Problem> {
     Ok(format!("This conversation is about `{}` from now on.", codebase.name))
 }
 
-/// A path or an address; the conversation is about it from then on.
-pub async fn add(desk: &Desk<'_>, place: &str) -> Result<String, Problem> {
+/// A repository of this machine.
+pub async fn register(desk: &Desk<'_>, path: &str) -> Result<String, Problem> {
+    let folder = desk.named_folder(Path::new(path))?;
+    add(desk, &folder.display().to_string()).await
+}
+
+/// One that is somewhere else. A path is for `/register`, which looks whether it may be used.
+pub async fn clone(desk: &Desk<'_>, address: &str) -> Result<String, Problem> {
+    let local = address.starts_with("file:") || Path::new(address).exists();
+    if local && !OF_THIS_MACHINE.contains(&desk.message.via.as_str()) {
+        let message = format!("`{address}` is on this machine.");
+        return Err(Problem::new("outside_root", message, "Use `/register PATH` for a repository of this machine."));
+    }
+    add(desk, address).await
+}
+
+/// The conversation is about it from then on.
+async fn add(desk: &Desk<'_>, place: &str) -> Result<String, Problem> {
     let codebase = desk.talks.codebases.add(place, None, Path::new("/")).await?;
     choose(desk, &codebase.name).await?;
     Ok(format!("Registered `{}` at {}. This conversation is about it.", codebase.name, codebase.default_cwd.display()))

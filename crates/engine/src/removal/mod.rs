@@ -28,6 +28,8 @@ pub enum Asker {
     /// Terminal, page or API: conversations that only remember it are no reason.
     #[default]
     Person,
+    /// A person in this conversation, for a clean-up: its own message is no reason.
+    PersonIn(ConversationRef),
     /// From within a conversation: any other that works there is.
     Conversation(ConversationRef),
 }

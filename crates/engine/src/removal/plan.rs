@@ -117,6 +117,7 @@ impl Isolation {
         let (all, us) = match asker {
             // Whoever only remembers it is told at their next message.
             Asker::Person => (self.store.busy_conversations(environment.id).await?, None),
+            Asker::PersonIn(us) => (self.store.busy_conversations(environment.id).await?, Some(us)),
             Asker::Conversation(us) => (self.store.conversations_of(environment.id).await?, Some(us)),
         };
         let others: Vec<String> = all.into_iter().filter(|other| Some(other) != us).map(|other| other.id).collect();

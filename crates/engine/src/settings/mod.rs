@@ -242,7 +242,8 @@ impl Settings {
     pub fn secrets(&self) -> Vec<String> {
         let configured = self.entries().filter(|(key, _)| key.secret && key.name != "store.url");
         let texts = configured.filter_map(|(_, entry)| entry.and_then(|(value, _)| value.as_text()));
-        texts.filter(|text| text.len() >= 8).map(str::to_owned).collect()
+        let of_agents = self.agents.values().flat_map(|agent| agent.env.values()).map(String::as_str);
+        texts.chain(of_agents).filter(|text| text.len() >= 8).map(str::to_owned).collect()
     }
 
     pub fn allowed_root(&self) -> Option<PathBuf> {

@@ -6,6 +6,7 @@
 //! message's end. Nothing here knows a platform: adapters read what was said from the store.
 
 mod closed;
+mod folder;
 mod queue;
 mod turn;
 mod work;
@@ -14,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use folder::OF_THIS_MACHINE;
 use grove_git::Git;
 use grove_model::{Codebase, ConversationId, Event, Incoming, MessageId};
 use grove_store::{Accepted, Conversation, Message, Store, StoreError};

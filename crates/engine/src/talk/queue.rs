@@ -85,7 +85,8 @@ impl Talks {
         let now = Moment::now();
         for waiting in self.store.waiting_conversations().await? {
             let free = match &waiting.owner {
-                None => true,
+                // What we are about to have given back is still being worked on.
+                None => !self.is_running(waiting.conversation),
                 // One that we could not give back is still ours, and nobody works on it.
                 Some(owner) if owner == this_process() => !self.is_running(waiting.conversation),
                 Some(owner) => is_gone(owner, waiting.until, now),
@@ -102,12 +103,12 @@ impl Talks {
 
     /// Everybody who waits only because all places are taken is told so, once.
     async fn tell_places(&self, most: usize) -> Result<(), StoreError> {
-        for (place, message) in (1..).zip(self.store.waiting_for_a_place().await?) {
-            if message.told {
+        for (place, queued) in (1..).zip(self.store.waiting_for_a_place().await?) {
+            if queued.told {
                 continue;
             }
-            let Some(conversation) = self.store.conversation(message.conversation).await? else { continue };
-            if self.store.tell(&message, &reply_text::queued(place, most)).await? {
+            let Some(conversation) = self.store.conversation(queued.conversation).await? else { continue };
+            if self.store.tell(&queued, &reply_text::queued(place, most)).await? {
                 self.said(&conversation);
             }
         }

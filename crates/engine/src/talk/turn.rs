@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grove_model::{ConversationId, Event, Moment, WorkError};
 use grove_store::{Conversation, End, Message, StoreError, TurnKey};
@@ -17,6 +17,9 @@ use crate::{Problem, reply_text};
 
 /// A message that ends the program this often before it was answered is set aside.
 const TRIES: i64 = 3;
+
+/// How long an answer waits for the store.
+const KEEP_TRYING: Duration = Duration::from_secs(10 * 60);
 
 /// How often we say that we are at it, and ask whether we should stop.
 const BEAT: Duration = Duration::from_secs(1);
@@ -97,7 +100,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.talks.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.conversation);
+        let mut running = self.talks.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only our own entry: it may be somebody else's turn already.
+        if running.get(&self.conversation).is_some_and(|cancel| cancel.same_channel(&self.cancel)) {
+            running.remove(&self.conversation);
+        }
     }
 }
 
@@ -126,21 +133,26 @@ impl Talks {
 
     /// Keeps the turn ours, and hears of a wish to stop that another process took. Never ends.
     async fn beat(&self, key: &TurnKey, cancel: &watch::Sender<Option<Cancel>>) -> Infallible {
-        let mut beats = 0_u64;
+        let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(BEAT).await;
-            beats += 1;
             match self.store.wants_stop(key.conversation).await {
                 Ok(true) => _ = cancel.send_replace(Some(Cancel::Stopped)),
                 Ok(false) => {}
                 Err(error) => tracing::warn!("a turn could not be looked at: {error}"),
             }
-            if beats.is_multiple_of(15) {
-                match self.store.renew_turn(key, Moment::now().plus(LEASE)).await {
-                    Ok(true) => {}
-                    Ok(false) => _ = cancel.send_replace(Some(Cancel::LostTurn)),
-                    Err(error) => tracing::warn!("a turn could not be kept: {error}"),
-                }
+            if renewed.elapsed() < LEASE.unsigned_abs() / 4 {
+                continue;
+            }
+            let asked = Instant::now();
+            match self.store.renew_turn(key, Moment::now().plus(LEASE)).await {
+                Ok(true) => renewed = asked,
+                Ok(false) => _ = cancel.send_replace(Some(Cancel::LostTurn)),
+                Err(error) => tracing::warn!("a turn could not be kept: {error}"),
+            }
+            // Others may have it by now: better nobody than two.
+            if renewed.elapsed() > LEASE.unsigned_abs() {
+                cancel.send_replace(Some(Cancel::LostTurn));
             }
         }
     }
@@ -159,22 +171,45 @@ impl Talks {
             },
         };
         let answer = ending.answer.map(|text| self.redactor.clean(&text));
-        self.store.answer(key, message.id, &[], answer.as_deref(), ending.end).await?;
+        self.keep_answer(key, &message, answer.as_deref(), ending.end).await?;
         self.said(&conversation);
         self.tell_watchers(TalkEvent::Worktrees);
         Ok(())
     }
 
+    /// What an agent may have worked for an hour on is not lost because the store is away or busy for
+    /// a while.
+    async fn keep_answer(
+        &self,
+        key: &TurnKey,
+        message: &Message,
+        answer: Option<&str>,
+        end: End,
+    ) -> Result<(), StoreError> {
+        let began = Instant::now();
+        loop {
+            match self.store.answer(key, message.id, &[], answer, end).await {
+                Err(StoreError::LostTurn) => return Err(StoreError::LostTurn),
+                Err(error) if began.elapsed() < KEEP_TRYING => {
+                    tracing::warn!("an answer could not be kept yet: {error}");
+                    tokio::time::sleep(BEAT).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// What is said of a message that was begun before, if it is not to be run now.
     fn verdict_on(&self, message: &Message) -> Option<Ending> {
+        let set_aside = message.tries >= TRIES;
         let text = match &message.event {
-            Event::Message { text, .. } => text.as_str(),
-            Event::Closed { .. } => return None,
+            Event::Message { text, .. } => self.redactor.clean(text),
+            Event::Closed { .. } => return set_aside.then_some(Ending { answer: None, end: End::Failed }),
         };
         if message.agent_at.is_some() && !self.settings.retry_on_restart() {
-            return Some(Ending { answer: Some(reply_text::interrupted(text)), end: End::Interrupted });
+            return Some(Ending { answer: Some(reply_text::interrupted(&text)), end: End::Interrupted });
         }
-        (message.tries >= TRIES).then(|| Ending { answer: Some(reply_text::set_aside(text)), end: End::Failed })
+        set_aside.then(|| Ending { answer: Some(reply_text::set_aside(&text)), end: End::Failed })
     }
 }
 
@@ -193,17 +228,25 @@ impl Desk<'_> {
         }
     }
 
-    /// Runs the last message again that was cut short.
+    /// Runs the last message again that was cut short; a wish to do so is none itself.
     async fn retry(&self, key: &TurnKey, cancelled: watch::Receiver<Option<Cancel>>) -> Result<Ending, Broken> {
         let store = &self.talks.store;
-        let earlier = store.last_cut_short(self.conversation.id, self.message.seq).await?;
-        match earlier.map(|message| message.event) {
-            Some(Event::Message { text, context, hints }) => {
-                let said = super::work::Said { text: &text, context: context.as_deref(), hints: &hints };
-                self.work(key, said, cancelled).await
+        for earlier in store.cut_short(self.conversation.id, self.message.seq).await? {
+            let Event::Message { text, context, hints } = &earlier.event else { continue };
+            let ending = match commands::parse(text) {
+                Ok(Parsed::Retry) | Err(_) => continue,
+                Ok(Parsed::Command(command)) => Ending::done(commands::run(self, command).await?),
+                Ok(Parsed::Words) => {
+                    let said = super::work::Said { text, context: context.as_deref(), hints };
+                    self.work(key, said, cancelled).await?
+                }
+            };
+            if ending.end == End::Done {
+                store.retried(key, earlier.id).await?;
             }
-            _ => Ok(Ending { answer: Some(reply_text::NOTHING_TO_RETRY.to_owned()), end: End::Refused }),
+            return Ok(ending);
         }
+        Ok(Ending { answer: Some(reply_text::NOTHING_TO_RETRY.to_owned()), end: End::Refused })
     }
 
     /// Says words on the way.

@@ -60,13 +60,23 @@ impl Desk<'_> {
                 None => WorkDir::NoCodebase(self.without_codebase(key).await?),
                 Some(codebase) => match self.isolated(key, codebase, &said, &mut told, &cancelled).await? {
                     Found::Place(place) => place,
-                    Found::Moved => continue,
+                    Found::Moved => {
+                        tokio::time::sleep(BRIEF).await;
+                        continue;
+                    }
                     Found::Stopped => {
                         return Ok(Ending { answer: Some(reply_text::stopped("")), end: End::Interrupted });
                     }
                 },
             };
             self.session(agent.name(), place.path()).await?;
+            // Nothing begins that somebody has stopped already, or after the end has begun.
+            if cancelled.borrow().is_some() {
+                return Ok(Ending { answer: Some(reply_text::stopped("")), end: End::Interrupted });
+            }
+            if *self.talks.ending.borrow() {
+                return Err(Broken::PutBack);
+            }
             store.agent_starts(key, self.message.id).await?;
             let ran = self.run(&*agent, &place, &said, cancelled.clone()).await;
             self.measure(&place);
@@ -145,7 +155,11 @@ impl Desk<'_> {
     async fn without_codebase(&self, key: &TurnKey) -> Result<PathBuf, Broken> {
         if let Some(cwd) = &self.conversation.cwd {
             let cwd = PathBuf::from(cwd);
-            return if cwd.is_dir() { Ok(cwd) } else { Err(reply_text::no_cwd(&cwd).into()) };
+            if !cwd.is_dir() {
+                return Err(reply_text::no_cwd(&cwd).into());
+            }
+            // What was nobody's when it was chosen may be a codebase's by now.
+            return Ok(self.allowed_folder(&cwd).await?);
         }
         let scratch = self.talks.scratch(self.conversation.id);
         if !scratch.is_dir() {
@@ -196,7 +210,8 @@ impl Desk<'_> {
             waiting.push_str(&text);
             // Whole lines, so that a secret is never cut in two.
             let whole = waiting.rfind('\n').map_or(0, |at| at + 1);
-            let whole = if waiting.len() > 64 * 1024 { waiting.len() } else { whole };
+            // Or what must be one very long line; the stored answer is cleaned as a whole.
+            let whole = if whole == 0 && waiting.len() > 64 * 1024 { waiting.len() } else { whole };
             if whole > 0 {
                 deliver(&waiting[..whole]);
                 waiting.drain(..whole);
@@ -220,7 +235,15 @@ impl Desk<'_> {
 
     fn answer(&self, agent: &dyn Agent, said: &Said<'_>, outcome: Outcome) -> Result<Ending, Broken> {
         let Outcome { text, left_out, ended } = outcome;
-        let text = reply_text::shortened(&text, left_out);
+        // Cleaned before it is cut: half a secret is not known for one.
+        let (text, dropped) = reply_text::last_part(&text);
+        let text = reply_text::shortened(&self.talks.redactor.clean(text), left_out + dropped);
+        let ended = match ended {
+            Ended::Badly { code, last_lines } => {
+                Ended::Badly { code, last_lines: self.talks.redactor.clean(&last_lines) }
+            }
+            other => other,
+        };
         let cut = |answer: String| Ending { answer: Some(answer), end: End::Interrupted };
         Ok(match ended {
             Ended::Well => Ending::done(reply_text::answer(&text)),
@@ -230,7 +253,10 @@ impl Desk<'_> {
             },
             Ended::TimedOut => cut(reply_text::timed_out(agent.name(), &text)),
             Ended::Cancelled(Cancel::Stopped) => cut(reply_text::stopped(&text)),
-            Ended::Cancelled(Cancel::Draining) => cut(reply_text::interrupted(said.text)),
+            Ended::Cancelled(Cancel::Draining) if self.talks.settings.retry_on_restart() => {
+                return Err(Broken::PutBack);
+            }
+            Ended::Cancelled(Cancel::Draining) => cut(reply_text::interrupted(&self.talks.redactor.clean(said.text))),
             Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(grove_store::StoreError::LostTurn)),
         })
     }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Path, Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, SET_COOKIE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, COOKIE, HOST, ORIGIN, SET_COOKIE};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -81,6 +81,10 @@ pub fn routes() -> Router<Arc<App>> {
 
 /// Follows a one-time link.
 async fn login(State(app): State<Arc<App>>, Path(code): Path<String>, request: Request) -> Response {
+    if request.method() == Method::HEAD {
+        // Whoever only looks ahead has not followed it.
+        return StatusCode::NO_CONTENT.into_response();
+    }
     if !app.keys.follow(&code) {
         if is_page(&request) {
             return door::used_link();
@@ -94,7 +98,7 @@ async fn login(State(app): State<Arc<App>>, Path(code): Path<String>, request: R
     }
     let cookie = format!("{COOKIE_NAME}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", app.keys.cookie);
     // Not a redirect: a browser that came from elsewhere would not send a strict cookie along with it.
-    ([(SET_COOKIE, cookie)], door::open()).into_response()
+    ([(SET_COOKIE, cookie.as_str()), (CACHE_CONTROL, "no-store")], door::open()).into_response()
 }
 
 /// Lets in whoever has the token or the cookie.
@@ -122,6 +126,22 @@ pub async fn with_token(State(app): State<Arc<App>>, request: Request, next: Nex
 
 fn is_page(request: &Request) -> bool {
     door::is_page(request.method(), request.uri(), request.headers())
+}
+
+/// What changes something goes on to its end, also if nobody waits for the answer any more: a removal
+/// or a creation is not left half way because a browser was closed.
+pub async fn to_the_end(request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    match tokio::spawn(next.run(request)).await {
+        Ok(response) => response,
+        Err(error) => {
+            tracing::error!("a request ended badly: {error}");
+            let problem = Problem::new("failed", "Something went wrong here.", "See the server's log, and report it.");
+            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, problem).into_response()
+        }
+    }
 }
 
 /// Only for processes of this machine.

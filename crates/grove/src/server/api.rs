@@ -45,8 +45,10 @@ async fn link(State(app): State<Arc<App>>) -> Json<Value> {
 pub fn check(incoming: &Incoming) -> Result<(), Problem> {
     let bad = |message: &str| Err(Problem::new("bad_request", message, "See /api/openapi.json."));
     let named = |name: &str| !name.trim().is_empty() && name.len() <= 1000 && !name.contains('\0');
-    if !named(&incoming.conversation) || incoming.parent.as_deref().is_some_and(|parent| !named(parent)) {
-        return bad("A conversation's id must be a text of at most 1000 bytes.");
+    let names =
+        [Some(&incoming.conversation), incoming.parent.as_ref(), incoming.user.as_ref(), incoming.delivery.as_ref()];
+    if !names.into_iter().flatten().all(|name| named(name)) {
+        return bad("The ids of conversations, people and deliveries must be texts of at most 1000 bytes.");
     }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if incoming.platform.is_empty() || incoming.platform.len() > 50 || !incoming.platform.chars().all(word) {

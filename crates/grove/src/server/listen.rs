@@ -43,7 +43,8 @@ pub async fn serve(listener: TcpListener, router: Router) {
             });
             // Answers are small: not worth waiting for more.
             let _ = stream.set_nodelay(true);
-            let mut builder = Builder::new(TokioExecutor::new());
+            // Without HTTP/2, whose first bytes would be waited for without an end.
+            let mut builder = Builder::new(TokioExecutor::new()).http1_only();
             builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
             let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
             if let Err(error) = connection.await {

@@ -140,6 +140,7 @@ fn router(app: Arc<App>) -> Router {
         .merge(health::closed_routes())
         .merge(api::routes())
         .merge(page::routes())
+        .layer(middleware::from_fn(access::to_the_end))
         .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, LONGEST))
         .merge(events::routes())
         .layer(middleware::from_fn_with_state(app.clone(), access::with_token))

@@ -3,6 +3,7 @@
 use super::{Line, codebase};
 use crate::Problem;
 use crate::cleanup::Scope;
+use crate::removal::Asker;
 use crate::talk::Desk;
 use crate::words::done;
 
@@ -17,6 +18,7 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
         }
     };
     let codebase = codebase(desk).await?;
-    let report = desk.talks.isolation.clean_up(&codebase, scope, dry_run, &|_, _| {}).await?;
+    let asker = Asker::PersonIn(desk.reference());
+    let report = desk.talks.isolation.clean_up_for(&asker, &codebase, scope, dry_run, &|_, _| {}).await?;
     Ok(done::cleaned(&report, dry_run).join("\n"))
 }

@@ -16,5 +16,7 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
         many => format!("\n{many} files are not known to git."),
     };
     let left_out = if diff.cut { "\n(The rest is left out.)" } else { "" };
-    Ok(format!("```diff\n{}\n```{left_out}{untracked}", diff.patch.trim_end()))
+    // Longer than any fence inside.
+    let fence = if diff.patch.contains("```") { "``````" } else { "```" };
+    Ok(format!("{fence}diff\n{}\n{fence}{left_out}{untracked}", diff.patch.trim_end()))
 }

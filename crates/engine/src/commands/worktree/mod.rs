@@ -70,7 +70,8 @@ pub(super) async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Probl
         "why" => why::run(desk, line).await,
         _ => Err(not_yet(&format!("/worktree {word}"))),
     };
-    words.map(|text| reply_text::for_chat(&text))
+    // A patch is shown as it is.
+    if word == "diff" { words } else { words.map(|text| reply_text::for_chat(&text)) }
 }
 
 fn help() -> String {

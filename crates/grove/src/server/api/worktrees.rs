@@ -112,13 +112,25 @@ pub async fn found(app: &App, id: &str) -> Result<(Codebase, Environment), Fault
         return Ok((codebase.clone(), environment));
     }
     // The start of an id, a branch or a work are good enough where only one fits.
+    let mut fitting = Vec::new();
     for codebase in codebases {
         let all = store.environments(codebase.id, false).await?;
-        if let Ok(environment) = find(id, &all) {
-            return Ok((codebase, environment.clone()));
+        match find(id, &all) {
+            Ok(environment) => fitting.push((codebase, environment.clone())),
+            Err(isolation::IsolationError::NoSuch(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    Err(isolation::IsolationError::NoSuch(id.to_owned()).into())
+    match fitting.len() {
+        0 => Err(isolation::IsolationError::NoSuch(id.to_owned()).into()),
+        1 => Ok(fitting.remove(0)),
+        _ => {
+            let candidates =
+                fitting.iter().map(|(codebase, e)| format!("{} ({} in {})", e.id, e.branch, codebase.name));
+            let candidates = candidates.collect();
+            Err(isolation::IsolationError::Ambiguous { name: id.to_owned(), candidates }.into())
+        }
+    }
 }
 
 async fn view_of(app: &App, codebase: &Codebase, environment: Environment) -> Result<View, Fault> {
@@ -210,7 +222,11 @@ async fn finish(
     let (codebase, environment) = found(&app, &id).await?;
     let (finished, removed) = app.talks.isolation.finish(&codebase, &environment, method, Asker::Person).await?;
     app.talks.tell_watchers(TalkEvent::Worktrees);
-    let mut answer = crate::cli::removed_json(&removed?);
+    // Merged is merged, also if the worktree has to stay.
+    let mut answer = match removed {
+        Ok(removed) => crate::cli::removed_json(&removed),
+        Err(error) => json!({ "removed": false, "branch_kept": true, "error": Problem::from(error) }),
+    };
     answer["merged_into"] = json!(finished.base.to_string());
     answer["commit"] = json!(finished.commit);
     Ok(Json(answer))

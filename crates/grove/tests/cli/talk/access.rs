@@ -132,3 +132,25 @@ fn the_api_makes_shows_removes_and_brings_back() {
     let paths = server.api("GET", "/api/openapi.json", None).json();
     assert!(paths["paths"]["/api/worktrees/{id}"]["delete"].is_object());
 }
+
+#[test]
+fn a_creation_goes_on_when_whoever_asked_for_it_has_left() {
+    use std::io::Write;
+    let (grove, server) = talking(TestStore::new(Engine::Sqlite));
+    for number in 0..5 {
+        let mut stream = std::net::TcpStream::connect(server.address.strip_prefix("http://").unwrap()).unwrap();
+        let body = json!({ "name": format!("left-{number}") }).to_string();
+        let head = format!(
+            "POST /api/worktrees HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n{body}",
+            server.token(),
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // Gone after a different while each time.
+        std::thread::sleep(std::time::Duration::from_millis(number * 15));
+    }
+    super::agents::wait_for(|| {
+        let list = super::environments(&grove);
+        list.len() == 5 && list.iter().all(|e| e["status"] == "active")
+    });
+}

@@ -154,6 +154,7 @@ fn secrets_are_taken_out_of_answers_errors_and_the_log() {
     assert_eq!(said.last().unwrap(), "***\n***\nhttps://***@host/x");
     let said = server.ask("c", "/clone https://me:hunter2hunter2@127.0.0.1:1/x/y.git");
     assert!(!said[0].contains("hunter2"), "{said:?}");
+    // Cut to its beginning, a message is cleaned first.
     let log = server.logged().join("\n");
     assert!(!log.contains(&token) && !log.contains("hunter2") && !log.contains("ghp_"), "{log}");
     let stored = grove.grove(["worktree", "list", "--all", "--json"]).ok().stdout;
@@ -173,4 +174,35 @@ fn a_forced_removal_ends_the_agent_and_not_the_server() {
     let said = server.settled("c");
     assert!(said.last().unwrap().contains("failed with exit code 143"), "{said:?}");
     assert_eq!(server.ask("c", "echo still here").last().map(String::as_str), Some("still here"));
+}
+
+#[test]
+fn what_was_configured_for_an_agent_stays_with_it() {
+    let config = "[agents.env]\ncommand = [\"env\"]\nenv = { MY_KEY = \"a-very-secret-key\" }\n";
+    let (_grove, server) = with_config(config);
+    server.ask("c", "/agent env");
+    let said = server.ask("c", "x");
+    assert!(said.last().unwrap().contains("MY_KEY=***"), "{said:?}");
+}
+
+#[test]
+fn what_hides_from_its_supervisor_does_not_keep_the_answer_waiting() {
+    let (grove, server) = talking(sqlite());
+    let file = grove.repo.dir().join("pid");
+    // Without any of our files open but the output.
+    let hidden = format!(
+        "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; echo $$ > {0}.new; mv {0}.new {0}; sleep 300",
+        file.display()
+    );
+    server.say("c", &format!("setsid sh -c '{hidden}' & wait"));
+    wait_for(|| file.exists());
+    let pid = fs::read_to_string(&file).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap();
+    let shell: u32 = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{shell}/stat")).unwrap();
+    let supervisor: i32 = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
+    let supervisor = rustix::process::Pid::from_raw(supervisor).unwrap();
+    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
+    server.settled("c");
+    assert!(!is_alive(&pid), "known by its mark");
 }

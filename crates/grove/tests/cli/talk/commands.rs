@@ -137,3 +137,53 @@ fn status_codebases_agent_and_cwd() {
     let said = server.ask("d", &format!("/cwd {path}")).join("\n");
     assert!(said.contains("is in the main checkout of"), "{said}");
 }
+
+#[test]
+fn a_conflict_is_put_right_in_the_worktree() {
+    let (grove, server) = talking(sqlite());
+    let ask = |text: &str| server.ask("c", text).join("\n");
+    ask("/worktree create fix");
+    ask("echo theirs > file; git add file; git commit -qm theirs");
+    grove.repo.write("file", "ours\n");
+    grove.repo.commit("ours");
+    let said = ask("/worktree finish");
+    assert!(said.starts_with("`fix` conflicts with `main` in file."), "{said}");
+    assert_eq!(environments(&grove)[0]["state"], "failed");
+    let said = ask("git merge -q main; echo both > file; git commit -qam both && echo resolved");
+    assert!(said.contains("resolved"), "the agent works there: {said}");
+    assert!(ask("/worktree finish").starts_with("Merged `fix` into `main`"));
+}
+
+#[test]
+fn folders_that_belong_to_somebody_are_not_for_agents() {
+    let grove = crate::sandbox(grove_testkit::TestRepo::new());
+    let server = grove_testkit::TestServer::start(&grove);
+    let ask = |text: &str| server.ask("c", text).join("\n");
+    let path = grove.repo.path().display().to_string();
+    assert!(ask(&format!("/cwd {path}")).starts_with("Working in"), "nobody's yet");
+    grove.grove(["codebase", "add", "--json"]).ok();
+    let other = grove_testkit::TestRepo::new();
+    grove.grove(["codebase", "add", other.path().to_str().unwrap(), "--json"]).ok();
+    let before = grove.repo.canonical();
+    let said = ask("touch written; pwd");
+    assert!(said.contains("is in the main checkout of"), "{said}");
+    before.assert_untouched();
+    let home = grove.grove_home();
+    let link = grove.repo.dir().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for folder in [home.as_path(), &home.join("worktrees"), &link, &grove.repo.path().join(".git"), &grove.repo.dir()] {
+        fs::create_dir_all(folder).ok();
+        let said = ask(&format!("/cwd {}", folder.display()));
+        assert!(!said.starts_with("Working in"), "{}: {said}", folder.display());
+    }
+}
+
+#[test]
+fn a_clean_up_takes_the_askers_own_worktree_too() {
+    let (grove, server) = talking(sqlite());
+    server.ask("c", "echo x > f; git add f; git commit -qm x");
+    let branch = branches(&grove).pop().unwrap();
+    grove.repo.git(&["merge", "-q", "--no-ff", "--no-edit", &branch]);
+    let said = server.ask("c", "/worktree cleanup merged").join("\n");
+    assert!(said.starts_with(&format!("Removed `{branch}`")), "{said}");
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use grove_testkit::{TestServer, both_engines};
 
 use super::agents::wait_for;
-use super::{registered, serve, talking};
+use super::{environments, registered, serve, talking};
 
 both_engines! {
     fn messages_of_a_conversation_are_worked_on_in_order(store: TestStore) {
@@ -109,32 +109,51 @@ both_engines! {
 
     fn whoever_waits_for_a_shared_place_is_neither_run_at_the_end_nor_set_aside(store: TestStore) {
         let (grove, mut server) = talking(store);
-        let hints = serde_json::json!({ "workflowType": "issue", "workflowId": 1 });
-        let say = |server: &TestServer, conversation: &str, message: &str| {
-            server.say_with(&serde_json::json!({ "conversationId": conversation, "message": message, "hints": hints }));
-        };
-        say(&server, "a", "touch started; sleep 60");
-        server.wait_until("a", |_, said| !said.is_empty());
-        let path = std::path::PathBuf::from(server_path(&server));
-        wait_for(|| path.join("started").exists());
-        say(&server, "b", "echo at last");
-        server.wait_until("b", |_, said| !said.is_empty());
-        // Killed again and again while it waits for another's run.
-        for _ in 0..4 {
-            std::thread::sleep(Duration::from_millis(400));
-            server.kill();
-            server = TestServer::start(&grove);
-            server.settled("a");
-            fs::remove_file(path.join("started")).unwrap();
-            say(&server, "a", "touch started; sleep 60");
-            if server.messages("b").0 {
-                break;
+        server.ask("b", "true");
+        let id = environments(&grove)[0]["id"].as_str().unwrap().to_owned();
+        // Somebody else has the place, whatever becomes of the server.
+        let lock = grove.repo.path().join(format!(".git/grove/locks/{id}.turn"));
+        let holder = std::process::Command::new("flock").args(["-x", "--no-fork"]).arg(&lock).args(["sleep", "300"]).spawn();
+        let mut holder = Killed(holder.expect("flock"));
+        wait_for(|| !grove_testkit::is_free(&lock));
+        server.say("b", "echo at last");
+        // Killed again and again while it waits, and asked to end: it does not begin, and waits on.
+        for round in 0..5 {
+            std::thread::sleep(Duration::from_millis(500));
+            if round % 2 == 0 {
+                server.kill();
+            } else {
+                assert_eq!(server.terminate().code(), Some(0));
             }
-            wait_for(|| path.join("started").exists());
+            server = TestServer::start(&grove);
         }
-        server.say("a", "/stop");
+        assert_eq!(server.messages("b").1.len(), 2, "nothing was said yet");
+        holder.end();
         let said = server.settled("b");
         assert_eq!(said.last().map(String::as_str), Some("at last"), "{said:?}");
+    }
+
+    fn what_was_cut_short_is_run_again_once_and_not_the_wish_to_do_so(store: TestStore) {
+        let (_grove, server) = talking(store);
+        assert_eq!(server.ask("c", "/retry"), ["Nothing was cut short, so there is nothing to run again."]);
+        server.ask("c", "echo try >> tries; test $(wc -l < tries) -ge 3 && echo third");
+        assert!(server.ask("c", "/retry").last().unwrap().contains("failed with exit code 1"));
+        assert_eq!(server.ask("c", "/retry"), ["third"], "the message, not `/retry`");
+        assert_eq!(server.ask("c", "/retry"), ["Nothing was cut short, so there is nothing to run again."]);
+    }
+
+    fn an_agent_runs_once_whatever_it_exits_with(store: TestStore) {
+        let (_grove, server) = talking(store);
+        for code in [250, 251, 255] {
+            let said = server.ask("c", &format!("echo ran >> ran-{code}; cat ran-{code}; exit {code}"));
+            assert_eq!(said.last().unwrap(), &format!("ran\n\nThe agent `sh` failed with exit code {code}."));
+        }
+    }
+
+    fn anything_that_an_agent_prints_can_be_kept(store: TestStore) {
+        let (_grove, server) = talking(store);
+        let said = server.ask("c", r"printf 'a\000b\377\303\050\033[31mred'");
+        assert_eq!(said.last().unwrap(), "a\u{fffd}b\u{fffd}\u{fffd}(\u{1b}[31mred");
     }
 
     fn a_run_that_was_cut_short_is_reported_and_not_repeated(store: TestStore) {
@@ -195,5 +214,22 @@ fn server_path(server: &TestServer) -> String {
         }
         assert!(began.elapsed() < Duration::from_secs(30), "{list}");
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A process of ours that ends with the test.
+struct Killed(std::process::Child);
+
+impl Killed {
+    fn end(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.end();
     }
 }
