@@ -60,7 +60,9 @@ fn without_tokens(text: &str, prefix: &str) -> String {
     while let Some(at) = rest.find(prefix) {
         let (before, token) = rest.split_at(at);
         let end = token.find(|c| !of_token(c)).unwrap_or(token.len());
-        let inside_a_word = before.chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric());
+        // Most beginnings are like no word; before those that are like one, a word must have ended.
+        let like_a_word = matches!(prefix, "sk-" | "AKIA");
+        let inside_a_word = like_a_word && before.chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric());
         out.push_str(before);
         if inside_a_word || end < prefix.len() + SHORTEST {
             out.push_str(&token[..prefix.len()]);
@@ -88,6 +90,8 @@ mod tests {
             ("my-own-server-token", "***"),
             ("https://me:pw@host/x", "https://***@host/x"),
             ("xoxb-1 is short", "xoxb-1 is short"),
+            ("\u{1b}[31mghp_0123456789abcdefghij\u{1b}[0m", "\u{1b}[31m***\u{1b}[0m"),
+            (r"\nghp_0123456789abcdefghij", r"\n***"),
             ("disk-0123456789abcdef0123", "disk-0123456789abcdef0123"),
         ] {
             assert_eq!(redactor.clean(text), clean);

@@ -100,6 +100,11 @@ pub fn choose_codebase(names: &[&str]) -> String {
     )
 }
 
+pub fn codebase_gone() -> Problem {
+    let message = "The codebase of this conversation is not registered any more, so the agent was not started.";
+    Problem::new("no_codebase", message, "Choose another with `/codebase NAME`; `/codebases` lists them.")
+}
+
 pub fn no_cwd(path: &Path) -> Problem {
     let message = format!("{} is not there, so the agent was not started.", path.display());
     Problem::new("missing", message, "Choose another directory with `/cwd PATH`.")

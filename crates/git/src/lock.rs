@@ -21,9 +21,57 @@ pub async fn repository_lock(common_dir: &Path, name: &str) -> io::Result<FileLo
     wait_for(open(&grove_dir(common_dir)?.join(name))?).await
 }
 
-/// Waits for the turn of one environment: one agent at a time works there.
-pub async fn turn_lock(common_dir: &Path, id: EnvironmentId) -> io::Result<FileLock> {
-    wait_for(open(&locks_dir(common_dir)?.join(format!("{id}.turn")))?).await
+/// The locks of a place where agents work, in files beside each other.
+#[derive(Clone, Debug)]
+pub struct Locks {
+    /// Held alone by whoever moves the place, shared by everything that runs there.
+    pub shared: PathBuf,
+    /// Held by every process of an agent's run, and nobody else.
+    pub alone: PathBuf,
+    /// Held by whoever's turn it is.
+    turn: PathBuf,
+}
+
+impl Locks {
+    pub fn of_environment(common_dir: &Path, id: EnvironmentId) -> io::Result<Self> {
+        Ok(Self::in_folder(&locks_dir(common_dir)?, &id.to_string()))
+    }
+
+    pub fn in_folder(folder: &Path, name: &str) -> Self {
+        let file = |ending: &str| folder.join(format!("{name}{ending}"));
+        Self { shared: file(""), alone: file(".run"), turn: file(".turn") }
+    }
+
+    /// Waits for the turn: one agent at a time works there.
+    pub async fn turn(&self) -> io::Result<FileLock> {
+        wait_for(open(&self.turn)?).await
+    }
+
+    /// Waits until nothing of an earlier run is left; what stays longer than `patience` is ended, since
+    /// nobody is there any more who would.
+    pub async fn wait_for_runs(&self, patience: Duration) -> io::Result<()> {
+        use rustix::process::{Pid, Signal, kill_process};
+        let file = open(&self.alone)?;
+        let began = Instant::now();
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(flock(&file, FlockOperation::Unlock)?),
+                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if began.elapsed() > patience {
+                for pid in holders(&file, "WRITE")?.into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+            if began.elapsed() > patience * 2 {
+                return Err(io::Error::other("something of an earlier run does not end"));
+            }
+            // Looking at every process is dear.
+            let pause = if began.elapsed() > patience { 200 } else { 20 };
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+    }
 }
 
 async fn wait_for(file: File) -> io::Result<FileLock> {
@@ -57,42 +105,11 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
-/// The file that every process of an agent's run in an environment holds locked, and nobody else.
-pub fn run_lock(common_dir: &Path, id: EnvironmentId) -> io::Result<PathBuf> {
-    Ok(locks_dir(common_dir)?.join(format!("{id}.run")))
-}
-
-/// Waits until nothing of an earlier run is left in an environment; what stays longer than
-/// `patience` is ended, since nobody is there any more who would.
-pub async fn wait_for_runs(common_dir: &Path, id: EnvironmentId, patience: Duration) -> io::Result<()> {
-    use rustix::process::{Pid, Signal, kill_process};
-    let file = open(&run_lock(common_dir, id)?)?;
-    let began = Instant::now();
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(flock(&file, FlockOperation::Unlock)?),
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        if began.elapsed() > patience {
-            for pid in holders(&file, "WRITE")?.into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
-        if began.elapsed() > patience * 2 {
-            return Err(io::Error::other("something of an earlier run does not end"));
-        }
-        // Looking at every process is dear.
-        let pause = if began.elapsed() > patience { 200 } else { 20 };
-        tokio::time::sleep(Duration::from_millis(pause)).await;
-    }
-}
-
 /// Ends what is left of a run whose supervisor (`is_supervisor`, by process id) is gone, so that
 /// nobody is there any more who would. Whether there was anything.
 pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(u32) -> bool) -> io::Result<bool> {
     use rustix::process::{Pid, Signal, kill_process};
-    let path = run_lock(common_dir, id)?;
+    let path = Locks::of_environment(common_dir, id)?.alone;
     if !path.exists() {
         return Ok(false);
     }
@@ -120,14 +137,22 @@ fn holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for process in std::fs::read_dir("/proc")?.flatten() {
         let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let mut open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
-        // Whoever only has it open does not hold it.
-        let holds = |fd: &std::ffi::OsStr| {
-            let info = std::fs::read_to_string(process.path().join("fdinfo").join(fd)).unwrap_or_default();
-            info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK") && line.contains(kind))
+        if id == std::process::id() || is_grove(id) {
+            continue;
+        }
+        // A process whose first thread has ended shows its files at the others.
+        let threads = std::fs::read_dir(process.path().join("task")).into_iter().flatten().flatten();
+        let holds = |thread: PathBuf| {
+            let mut open = std::fs::read_dir(thread.join("fd")).into_iter().flatten().flatten();
+            open.any(|fd| {
+                // Whoever only has it open does not hold it.
+                let info = || std::fs::read_to_string(thread.join("fdinfo").join(fd.file_name())).unwrap_or_default();
+                let lock = |line: &str| line.starts_with("lock:") && line.contains("FLOCK") && line.contains(kind);
+                same(fd.path()) && info().lines().any(lock)
+            })
         };
-        let other = id != std::process::id() && !is_grove(id);
-        if other && open.any(|fd| same(fd.path()) && holds(&fd.file_name())) {
+        let mut places = std::iter::once(process.path()).chain(threads.map(|thread| thread.path()));
+        if places.any(holds) {
             found.push(id);
         }
     }
@@ -164,11 +189,7 @@ pub enum Holder {
 
 impl EnvironmentLock {
     pub fn open(common_dir: &Path, id: EnvironmentId) -> io::Result<Self> {
-        Ok(Self { file: open(&Self::path(common_dir, id)?)? })
-    }
-
-    pub fn path(common_dir: &Path, id: EnvironmentId) -> io::Result<PathBuf> {
-        Ok(locks_dir(common_dir)?.join(id.to_string()))
+        Ok(Self { file: open(&Locks::of_environment(common_dir, id)?.shared)? })
     }
 
     /// Tries to have it alone.

@@ -4,6 +4,7 @@
 //! killed cannot end what it started. So every call carries a mark in its environment, which its
 //! children inherit: `<process>.<start>.<call>` of the grove that made it.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -15,6 +16,23 @@ pub(crate) const MARK: &str = "GROVE_GIT_RUN";
 
 /// The variable that marks an agent's run and all that descends from it.
 pub const RUN_MARK: &str = "GROVE_RUN";
+
+/// The processes that carry the mark of a run, and the parent of every process.
+pub fn marked_runs() -> (Vec<u32>, HashMap<u32, u32>) {
+    let (mut marked, mut parents) = (Vec::new(), HashMap::new());
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        parents.extend(parent.map(|parent| (id, parent)));
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let prefix = format!("{RUN_MARK}=");
+        if environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(prefix.as_bytes())) {
+            marked.push(id);
+        }
+    }
+    (marked, parents)
+}
 
 /// Ends what is left of an agent's run, at once.
 pub async fn end_run(mark: &str) {

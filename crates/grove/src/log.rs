@@ -18,6 +18,11 @@ pub fn hide(redactor: Redactor) {
     let _ = SECRETS.set(redactor);
 }
 
+/// A text without the secrets that are known to this process.
+pub fn clean(text: &str) -> String {
+    SECRETS.get().cloned().unwrap_or_default().clean(text)
+}
+
 impl Write for Clean {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.entry.extend_from_slice(bytes);
@@ -32,8 +37,7 @@ impl Write for Clean {
 impl Drop for Clean {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.entry);
-        let clean = SECRETS.get().cloned().unwrap_or_default().clean(&text);
         // There is nobody left to tell.
-        let _ = io::stderr().write_all(clean.as_bytes());
+        let _ = io::stderr().write_all(clean(&text).as_bytes());
     }
 }

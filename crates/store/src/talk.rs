@@ -484,19 +484,25 @@ impl Store {
         .await
     }
 
-    /// Answers a message that overtakes, and asks what runs in its conversation to stop. `false`:
-    /// somebody else did.
-    pub async fn answer_overtaking(&self, message: &Message, answer: &str) -> Result<bool, StoreError> {
+    /// Asks what runs in a conversation to stop, and answers whoever wanted that: whether anything
+    /// does. `None`: somebody else did.
+    pub async fn answer_overtaking(
+        &self,
+        message: &Message,
+        answer: impl Fn(bool) -> &'static str,
+    ) -> Result<Option<bool>, StoreError> {
         self.retry(|| async {
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
             touch(&mut transaction, message.conversation).await?;
             if !finish(&mut transaction, message.id, End::Done).await? {
-                return Ok(false);
+                return Ok(None);
             }
-            sqlx::query(STOP).bind(message.conversation.to_string()).execute(&mut *transaction).await?;
-            say(&mut transaction, MessageId::new(), message.conversation, message.id, Manner::Answer, answer).await?;
+            let stop = sqlx::query(STOP).bind(message.conversation.to_string()).execute(&mut *transaction).await?;
+            let runs = stop.rows_affected() > 0;
+            let (id, words) = (MessageId::new(), answer(runs));
+            say(&mut transaction, id, message.conversation, message.id, Manner::Answer, words).await?;
             transaction.commit().await?;
-            Ok(true)
+            Ok(Some(runs))
         })
         .await
     }

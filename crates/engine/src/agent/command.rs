@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use grove_git::processes::{RUN_MARK, end_run};
 use grove_model::Nonce;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 
 use super::supervise::{MOVED, NOT_STARTED, Order, complaint};
 use super::{Agent, AgentError, AgentEvent, Ended, Outcome, Run, Tail, WorkDir, supervisor};
@@ -21,6 +22,8 @@ const KEPT: usize = 64 * 1024 * 1024;
 const COMPLAINTS: usize = 16 * 1024;
 /// Linux takes no longer argument.
 const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
+/// How long a supervisor may take to end a run.
+const OVERDUE: Duration = Duration::from_secs(7);
 /// How long output that nobody should be writing any more is waited for.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Where the prompt goes.
@@ -49,10 +52,7 @@ impl CommandAgent {
         let prompt = run.prompt.replace('\0', "\u{fffd}");
         let command = self.command.iter().map(|part| part.replace(PROMPT, &prompt)).collect();
         let stdin = (!as_argument).then(|| run.prompt.to_owned());
-        let place = match run.place {
-            WorkDir::Isolated(ready) => Some(ready.place.clone()),
-            WorkDir::NoCodebase(_) => None,
-        };
+        let place = run.place.place().clone();
         let nonce = Nonce::new().to_string();
         let mut env = environment(run.place, &self.env);
         env.insert(RUN_MARK.to_owned(), nonce.clone());
@@ -110,34 +110,39 @@ impl Agent for CommandAgent {
         control.write_all(&line).await.map_err(|error| self.not_started(&error))?;
         // Dropped, it asks for the end.
         let mut control = Some(control);
-        let mut cancelled = None;
+        let (mut cancelled, mut asked_at) = (None, None::<Instant>);
         let (text, complaints) = (Mutex::new(Tail::new(KEPT)), Mutex::new(Tail::new(COMPLAINTS)));
         let reading = async { tokio::join!(read(stdout, &text, Some(run.says)), read(stderr, &complaints, None)) };
         tokio::pin!(reading);
         let end = tokio::time::sleep(self.timeout);
         tokio::pin!(end);
         let mut all_read = false;
+        let mut forced = false;
         let status = loop {
+            let overdue = tokio::time::sleep_until(asked_at.unwrap_or_else(Instant::now) + OVERDUE);
             tokio::select! {
+                // A supervisor that does not do its work is ended, and its work is done here.
+                () = overdue, if asked_at.is_some() && !forced => {
+                    forced = true;
+                    child.start_kill().map_err(|error| self.not_started(&error))?;
+                }
                 status = child.wait() => break status.map_err(|error| self.not_started(&error))?,
                 _ = &mut reading, if !all_read => all_read = true,
                 () = &mut end, if control.is_some() => {
                     cancelled = Some(Ended::TimedOut);
-                    control = None;
+                    (control, asked_at) = (None, Some(Instant::now()));
                 }
                 wish = run.cancel.wait_for(Option::is_some), if control.is_some() => {
                     let why = wish.ok().and_then(|wish| *wish);
                     cancelled = why.map(Ended::Cancelled);
-                    control = None;
+                    (control, asked_at) = (None, Some(Instant::now()));
                 }
             }
         };
         if status.code().is_none() {
             // Somebody killed what would have ended the agent and all that it started.
             end_run(&order.nonce).await;
-            if let WorkDir::Isolated(ready) = run.place {
-                ready.end_leftovers().await.map_err(|error| self.not_started(&error))?;
-            }
+            order.place.end_leftovers().await.map_err(|error| self.not_started(&error))?;
         }
         // Nobody has the other end any more; whoever hid from us is not waited for.
         if !all_read {
@@ -147,8 +152,10 @@ impl Agent for CommandAgent {
         let taken = |tail: &Mutex<Tail>| {
             std::mem::replace(&mut *tail.lock().unwrap_or_else(PoisonError::into_inner), Tail::new(0)).into_text()
         };
-        let ((text, left_out), (complaints, _)) = (taken(&text), taken(&complaints));
-        let last_lines = last_lines(&complaints);
+        let ((text, left_out), (complaints, cut)) = (taken(&text), taken(&complaints));
+        // A line that was cut may hold half a secret.
+        let whole = if cut > 0 { complaints.split_once('\n').map_or("", |(_, rest)| rest) } else { &complaints };
+        let last_lines = last_lines(whole);
         let ours = last_lines.strip_prefix(&complaint(&order.nonce));
         let ended = match (cancelled, code, ours) {
             (_, code, Some(_)) if code == i32::from(MOVED) => return Err(AgentError::Moved(order.cwd)),

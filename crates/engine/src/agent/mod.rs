@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 pub use choose::{Agents, NoAgent};
 pub use command::CommandAgent;
-pub use place::{Ready, ReadyEnvironment, WorkDir};
+pub use place::{Folder, Ready, ReadyEnvironment, WorkDir};
 pub use tail::Tail;
 
 /// What an agent says while it works.

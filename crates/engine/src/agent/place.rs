@@ -1,25 +1,53 @@
 //! Where an agent may run.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use grove_git::lock::{EnvironmentLock, FileLock, run_lock, turn_lock, wait_for_runs};
-use grove_model::{Codebase, Environment, Status};
+use grove_git::lock::{FileLock, Locks};
+use grove_model::{Codebase, Environment, Status, short_hash};
 
 use super::supervise::Place;
 use crate::isolation::{Isolation, IsolationError};
+use crate::removal::knows;
 use crate::view::{OnDisk, on_disk};
 
 /// All that an agent accepts.
 pub enum WorkDir {
     Isolated(Box<ReadyEnvironment>),
-    /// The conversation has no codebase: a folder of its own.
-    NoCodebase(PathBuf),
+    /// The conversation has no codebase.
+    NoCodebase(Folder),
+}
+
+/// A folder that is nobody's worktree, and nobody else's turn.
+pub struct Folder {
+    path: PathBuf,
+    place: Place,
+    _turn: FileLock,
+}
+
+impl Folder {
+    /// Waits for the folder's turn; `home` is where its locks are.
+    pub async fn ready(home: &Path, path: PathBuf) -> io::Result<Self> {
+        let locks = home.join("locks");
+        std::fs::create_dir_all(&locks)?;
+        let locks = Locks::in_folder(&locks, &short_hash(path.as_os_str().as_bytes(), 16));
+        let turn = locks.turn().await?;
+        locks.wait_for_runs(PATIENCE).await?;
+        let place = Place::of(&path, locks)?;
+        Ok(Self { path, place, _turn: turn })
+    }
 }
 
 impl WorkDir {
+    pub(super) fn place(&self) -> &Place {
+        match self {
+            WorkDir::Isolated(ready) => &ready.place,
+            WorkDir::NoCodebase(folder) => &folder.place,
+        }
+    }
+
     pub fn is_isolated(&self) -> bool {
         matches!(self, WorkDir::Isolated(_))
     }
@@ -27,7 +55,7 @@ impl WorkDir {
     pub fn path(&self) -> &Path {
         match self {
             WorkDir::Isolated(ready) => &ready.environment.path,
-            WorkDir::NoCodebase(path) => path,
+            WorkDir::NoCodebase(folder) => &folder.path,
         }
     }
 }
@@ -38,15 +66,8 @@ impl WorkDir {
 pub struct ReadyEnvironment {
     pub codebase: Codebase,
     pub environment: Environment,
-    pub(super) place: Place,
+    place: Place,
     _turn: FileLock,
-}
-
-impl ReadyEnvironment {
-    /// Ends what is left of a run, at once.
-    pub(super) async fn end_leftovers(&self) -> io::Result<()> {
-        wait_for_runs(&self.codebase.git_common_dir, self.environment.id, Duration::from_secs(1)).await
-    }
 }
 
 /// What a place is found to be.
@@ -65,13 +86,15 @@ impl Isolation {
         let failed =
             |source: io::Error| IsolationError::Io { what: "the environment cannot be locked".to_owned(), source };
         let common_dir = &codebase.git_common_dir;
-        let turn = turn_lock(common_dir, environment.id).await.map_err(failed)?;
+        let locks = Locks::of_environment(common_dir, environment.id).map_err(failed)?;
+        let turn = locks.turn().await.map_err(failed)?;
         // An agent of a grove that was killed ends a moment later; one that does not is ended.
-        wait_for_runs(common_dir, environment.id, PATIENCE).await.map_err(failed)?;
+        locks.wait_for_runs(PATIENCE).await.map_err(failed)?;
         let now = self.reread(environment).await?;
         let broken = |why: String| IsolationError::Broken { path: now.path.clone(), why };
         match on_disk(&now, common_dir) {
-            OnDisk::Worktree(_) => {}
+            OnDisk::Worktree(entry) if knows(&entry, &now.path) => {}
+            OnDisk::Worktree(_) => return Err(broken("its `.git` leads to another worktree".to_owned())),
             OnDisk::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
             OnDisk::Gone | OnDisk::NotMounted | OnDisk::Unknown(_) => return Ok(Ready::Changed),
         }
@@ -83,13 +106,7 @@ impl Isolation {
             Status::Failed => return Err(broken("its init script failed".to_owned())),
             _ => return Ok(Ready::Changed),
         }
-        let directory = now.path.symlink_metadata().map_err(failed)?;
-        let place = Place {
-            shared: EnvironmentLock::path(common_dir, now.id).map_err(failed)?,
-            alone: run_lock(common_dir, now.id).map_err(failed)?,
-            device: directory.dev(),
-            inode: directory.ino(),
-        };
+        let place = Place::of(&now.path, locks).map_err(failed)?;
         Ok(Ready::Here(Box::new(ReadyEnvironment { codebase: codebase.clone(), environment: now, place, _turn: turn })))
     }
 }

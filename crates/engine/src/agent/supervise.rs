@@ -19,10 +19,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
+use grove_git::lock::Locks;
+use grove_git::processes::marked_runs;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
-    Pid, Signal, WaitOptions, getppid, kill_process, kill_process_group, set_child_subreaper,
+    Pid, Signal, WaitOptions, getpgrp, getppid, kill_process, kill_process_group, set_child_subreaper,
     set_parent_process_death_signal, wait,
 };
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,9 @@ pub const MOVED: u8 = 251;
 /// How long an agent that was asked to end may take.
 pub const GRACE: Duration = Duration::from_secs(4);
 
+/// How long what an agent leaves behind is hunted.
+const STUBBORN: Duration = Duration::from_secs(10);
+
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     pub command: Vec<String>,
@@ -46,18 +51,33 @@ pub struct Order {
     pub cwd: PathBuf,
     /// What the agent reads; without it, nothing.
     pub stdin: Option<String>,
-    pub place: Option<Place>,
+    pub place: Place,
     /// Tells our own words on standard error from whatever the agent says there.
     pub nonce: String,
 }
 
-/// An environment: the locks that the agent and all that it starts hold, and what its directory is.
+/// Where a run is: the locks that the agent and all that it starts hold, and what its directory is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Place {
     pub shared: PathBuf,
     pub alone: PathBuf,
     pub device: u64,
     pub inode: u64,
+}
+
+impl Place {
+    /// A directory as it is now.
+    pub fn of(directory: &Path, locks: Locks) -> io::Result<Self> {
+        let meta = directory.symlink_metadata()?;
+        Ok(Self { shared: locks.shared, alone: locks.alone, device: meta.dev(), inode: meta.ino() })
+    }
+
+    /// Ends what is left of a run there, at once.
+    pub async fn end_leftovers(&self) -> io::Result<()> {
+        let (folder, name) = (self.shared.parent().unwrap_or(&self.shared), self.shared.file_name());
+        let name = name.unwrap_or_default().to_string_lossy();
+        Locks::in_folder(folder, &name).wait_for_runs(Duration::from_secs(1)).await
+    }
 }
 
 /// What the hidden subcommand does.
@@ -106,6 +126,25 @@ fn become_agent(nonce: &str, supervisor: &OsStr, program: &OsStr, arguments: &[O
     not_started(nonce, &format!("{}: {error}", program.display()))
 }
 
+/// Ends every process that belongs to a run which nobody supervises any more: killed together with
+/// whoever would have ended it. How many there were.
+pub fn end_unsupervised() -> usize {
+    let mut ended = 0;
+    let (marked, parent_of) = marked_runs();
+    for process in marked {
+        let mut ancestors = std::iter::successors(Some(process), |process| parent_of.get(process).copied());
+        if ancestors.any(is_supervisor) {
+            continue;
+        }
+        if let Some(pid) = Pid::from_raw(process.cast_signed()) {
+            // It may have ended by itself.
+            let _ = kill_process(pid, Signal::KILL);
+            ended += 1;
+        }
+    }
+    ended
+}
+
 /// Whether a process supervises a run.
 pub fn is_supervisor(process: u32) -> bool {
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
@@ -123,22 +162,16 @@ async fn supervise() -> io::Result<ExitCode> {
     set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut asked = signal(SignalKind::terminate())?;
     let mut children = signal(SignalKind::child())?;
-    let _locks = match &order.place {
-        None => None,
-        Some(place) => match hold(place, &order.cwd)? {
-            Some(locks) => Some(locks),
-            None => {
-                eprintln!("{}moved", complaint(&order.nonce));
-                return Ok(ExitCode::from(MOVED));
-            }
-        },
+    let Some(_locks) = hold(&order.place, &order.cwd)? else {
+        eprintln!("{}moved", complaint(&order.nonce));
+        return Ok(ExitCode::from(MOVED));
     };
     let agent = match start(&order) {
         Ok(agent) => agent,
         Err(error) => return Ok(not_started(&order.nonce, &error)),
     };
     let (mut stopping, mut kill_at) = (false, None::<Instant>);
-    let mut ended: Option<ExitStatus> = None;
+    let (mut ended, mut ended_at) = (None::<ExitStatus>, None::<Instant>);
     let mut nothing = [0; 64];
     loop {
         while let Some((pid, status)) = reap() {
@@ -147,16 +180,21 @@ async fn supervise() -> io::Result<ExitCode> {
             }
         }
         if let Some(status) = ended {
-            // Nothing of it stays behind.
-            if !end_descendants(Signal::KILL) {
+            // Nothing of it stays behind. That we have no child is proof; that none was seen is not,
+            // since one may fork ahead of whoever looks.
+            end_descendants();
+            let none_left = wait(WaitOptions::NOHANG).is_err_and(|error| error == rustix::io::Errno::CHILD);
+            // Somebody else's process, which we may not end, is not waited for.
+            let first = *ended_at.get_or_insert_with(Instant::now);
+            if none_left || first.elapsed() > STUBBORN {
                 return Ok(code_of(status));
             }
         }
         if kill_at.is_some_and(|at| Instant::now() >= at) {
-            end_descendants(Signal::KILL);
+            end_descendants();
         }
         // Woken by children that end; looked at anyway while something is to be ended.
-        let pause = if ended.is_some() || stopping { Duration::from_millis(20) } else { Duration::from_secs(3600) };
+        let pause = if ended.is_some() || stopping { Duration::from_millis(5) } else { Duration::from_secs(3600) };
         tokio::select! {
             _ = children.recv() => {}
             _ = asked.recv(), if !stopping => (stopping, kill_at) = stop(agent),
@@ -179,19 +217,21 @@ fn stop(agent: Pid) -> (bool, Option<Instant>) {
 
 /// Takes the locks, for us and for all that we start; whoever moves an environment must have them
 /// alone, so that from here on it stays where it is. `None`: it is not there, or somebody is moving it.
-fn hold(place: &Place, cwd: &Path) -> io::Result<Option<[File; 2]>> {
+fn hold(place: &Place, cwd: &Path) -> io::Result<Option<[File; 3]>> {
     let open = |path: &PathBuf| OpenOptions::new().create(true).truncate(false).write(true).open(path);
-    let (shared, alone) = (open(&place.shared)?, open(&place.alone)?);
-    let kinds = [FlockOperation::NonBlockingLockShared, FlockOperation::NonBlockingLockExclusive];
-    for (file, kind) in [&shared, &alone].into_iter().zip(kinds) {
+    // One that is inherited, and one that an agent cannot let go.
+    let (ours, shared, alone) = (open(&place.shared)?, open(&place.shared)?, open(&place.alone)?);
+    let (share, have) = (FlockOperation::NonBlockingLockShared, FlockOperation::NonBlockingLockExclusive);
+    for (file, kind, inherited) in [(&ours, share, false), (&shared, share, true), (&alone, have, true)] {
         match flock(file, kind) {
-            Ok(()) => fcntl_setfd(file, FdFlags::empty())?,
+            Ok(()) if inherited => fcntl_setfd(file, FdFlags::empty())?,
+            Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
     }
     let same = cwd.symlink_metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (place.device, place.inode));
-    Ok(same.then_some([shared, alone]))
+    Ok(same.then_some([ours, shared, alone]))
 }
 
 fn start(order: &Order) -> io::Result<Pid> {
@@ -224,36 +264,45 @@ fn reap() -> Option<(Pid, ExitStatus)> {
     Some((pid, ExitStatus::from_raw(status.as_raw())))
 }
 
-/// Sends a signal to all that descends from us; whether there is anything.
-fn end_descendants(signal: Signal) -> bool {
-    let all = descendants();
-    for &pid in &all {
-        let _ = kill_process(pid, signal);
+/// Ends all that descends from us, with their process groups: what forks ahead of us is in one of them.
+fn end_descendants() {
+    let ours = getpgrp();
+    for (pid, group) in descendants() {
+        // Each may have ended meanwhile.
+        if let Some(group) = group.filter(|group| *group != ours) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = kill_process(pid, Signal::KILL);
     }
-    !all.is_empty()
 }
 
-fn descendants() -> Vec<Pid> {
-    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+/// What descends from us, and the process group of each.
+fn descendants() -> Vec<(Pid, Option<Pid>)> {
+    let mut children: HashMap<i32, Vec<(i32, Option<Pid>)>> = HashMap::new();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
         let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
         // The name, in parentheses, may hold anything.
         let mut fields = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default().split(' ');
-        // What has ended only waits to be reaped.
-        if matches!(fields.next(), Some("Z" | "X") | None) {
-            continue;
+        // What has ended only waits to be reaped; unless only its first thread has.
+        let threads = || std::fs::read_dir(process.path().join("task")).map_or(0, Iterator::count);
+        match fields.next() {
+            None => continue,
+            Some("Z" | "X") if threads() <= 1 => continue,
+            Some(_) => {}
         }
-        if let Some(parent) = fields.next().and_then(|parent| parent.parse().ok()) {
-            children.entry(parent).or_default().push(id);
+        let parent = fields.next().and_then(|parent| parent.parse().ok());
+        let group = fields.next().and_then(|group| group.parse().ok()).and_then(Pid::from_raw);
+        if let Some(parent) = parent {
+            children.entry(parent).or_default().push((id, group));
         }
     }
     let mut open = vec![std::process::id().cast_signed()];
     let mut found = Vec::new();
     while let Some(parent) = open.pop() {
-        for &child in children.get(&parent).map(Vec::as_slice).unwrap_or_default() {
+        for &(child, group) in children.get(&parent).map(Vec::as_slice).unwrap_or_default() {
             open.push(child);
-            found.extend(Pid::from_raw(child));
+            found.extend(Pid::from_raw(child).map(|pid| (pid, group)));
         }
     }
     found

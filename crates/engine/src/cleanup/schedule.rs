@@ -7,7 +7,7 @@ use grove_model::Codebase;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::agent::supervise::is_supervisor;
+use crate::agent::supervise::{end_unsupervised, is_supervisor};
 use crate::isolation::{Isolation, IsolationError};
 
 /// How often records, git and disk are brought together.
@@ -34,6 +34,11 @@ impl Isolation {
     }
 
     async fn put_right(&self) {
+        match tokio::task::spawn_blocking(end_unsupervised).await {
+            Ok(0) => {}
+            Ok(count) => tracing::warn!("ended {count} processes that killed runs had left"),
+            Err(error) => tracing::error!("looking for what runs left: {error}"),
+        }
         let codebases = match self.store.codebases().await {
             Ok(codebases) => codebases,
             Err(error) => return tracing::warn!("nothing was put right: {error}"),

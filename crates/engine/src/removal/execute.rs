@@ -36,7 +36,8 @@ impl Isolation {
         // It may have been moved while we waited.
         let environment = self.as_it_is(codebase, environment).await?;
         if environment.status == Status::Hibernated {
-            return self.remove_sleeping(codebase, &environment).await;
+            drop(lock);
+            return Box::pin(self.remove_sleeping(codebase, &environment, wish)).await;
         }
         let mut plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
         if let (Plan::Remove(_), Holder::Commands(_), true) = (&plan, &holder, wish.force) {

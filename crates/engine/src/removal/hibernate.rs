@@ -43,18 +43,35 @@ impl Isolation {
         self.reread(&environment).await
     }
 
-    /// Removes a hibernated one: it is in the trash already, and from now on not for ever.
+    /// Removes a hibernated one: it is woken, so that it can be asked what speaks against it, and put
+    /// to sleep again if something does. Forced, it need not wake: it is in the trash already, and from
+    /// now on not for ever.
     pub(super) async fn remove_sleeping(
         &self,
         codebase: &Codebase,
         environment: &Environment,
+        wish: &RemovalWish,
     ) -> Result<Removed, IsolationError> {
-        let row = self.store.trash_row(environment.id).await?;
-        let row = row.ok_or_else(|| IsolationError::NotInTrash(environment.branch.to_string()))?;
-        let undo_until = self.keep_until(Moment::now());
-        self.store.end_sleep(environment.id, undo_until).await?;
-        let fate = self.trashed(codebase, &row)?.manifest.fate;
-        Ok(Removed::Trashed { fate, branch_kept: true, undo_until, may_shed: false })
+        match self.wake(codebase, environment).await {
+            Ok(awake) => {
+                let removed = self.remove(codebase, &awake, wish).await;
+                if removed.is_err()
+                    && let Err(error) = self.hibernate(codebase, &awake).await
+                {
+                    tracing::warn!(environment = %awake.id, "it stays awake: {error}");
+                }
+                removed
+            }
+            Err(_) if wish.force => {
+                let row = self.store.trash_row(environment.id).await?;
+                let row = row.ok_or_else(|| IsolationError::NotInTrash(environment.branch.to_string()))?;
+                let undo_until = self.keep_until(Moment::now());
+                self.store.end_sleep(environment.id, undo_until).await?;
+                let fate = self.trashed(codebase, &row)?.manifest.fate;
+                Ok(Removed::Trashed { fate, branch_kept: true, undo_until, may_shed: false })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Brings a hibernated environment back, at the same path.

@@ -20,6 +20,7 @@ use grove_git::removal::{BranchFate, Fingerprint};
 use grove_model::{Answer, CommitSha, Environment, Moment, Question};
 use grove_store::ConversationRef;
 
+pub(crate) use plan::knows;
 pub use trash::{Swept, TrashItem};
 
 /// Who wants an environment removed, which decides whose use of it is a reason not to.

@@ -145,7 +145,7 @@ fn live_run(holder: &Holder) -> Answer {
 }
 
 /// Whether git's entry leads back to the worktree.
-fn knows(entry: &std::path::Path, path: &std::path::Path) -> bool {
+pub(crate) fn knows(entry: &std::path::Path, path: &std::path::Path) -> bool {
     let named = links::worktree_of(entry).ok().flatten().and_then(|named| named.canonicalize().ok());
     named.is_some() && named == path.canonicalize().ok()
 }

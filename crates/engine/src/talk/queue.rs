@@ -119,11 +119,11 @@ impl Talks {
     async fn hear_stops(&self) -> Result<(), StoreError> {
         for message in self.store.overtaking().await? {
             let Some(conversation) = self.store.conversation(message.conversation).await? else { continue };
-            let runs = self.store.runs(message.conversation).await?;
-            if self.store.answer_overtaking(&message, reply_text::stopping(runs)).await? {
+            let Some(runs) = self.store.answer_overtaking(&message, reply_text::stopping).await? else { continue };
+            if runs {
                 self.cancel(message.conversation, Cancel::Stopped);
-                self.said(&conversation);
             }
+            self.said(&conversation);
         }
         Ok(())
     }

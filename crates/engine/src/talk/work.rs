@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::turn::{Broken, Ending};
 use super::{Desk, TalkEvent};
-use crate::agent::{Agent, AgentError, AgentEvent, Cancel, Ended, Outcome, Ready, Run, WorkDir};
+use crate::agent::{Agent, AgentError, AgentEvent, Cancel, Ended, Folder, Outcome, Ready, Run, WorkDir};
 use crate::isolation::{self, CreatedBy, IsolationError, Wish};
 use crate::{Problem, reply_text};
 
@@ -51,13 +51,20 @@ impl Desk<'_> {
     ) -> Result<Ending, Broken> {
         let store = &self.talks.store;
         let codebase = self.talks.codebase_of(self.conversation).await?;
+        if codebase.is_none() && self.conversation.codebase.is_some() {
+            return Err(reply_text::codebase_gone().into());
+        }
         let wanted =
             self.conversation.agent.as_deref().or(codebase.as_ref().and_then(|c| c.ai_assistant_type.as_deref()));
         let agent = self.talks.agents.choose(wanted, &self.message.via).map_err(Problem::from)?;
         let mut told = false;
         for _ in 0..CHOICES {
             let place = match &codebase {
-                None => WorkDir::NoCodebase(self.without_codebase(key).await?),
+                None => {
+                    let path = self.without_codebase(key).await?;
+                    let ready = Folder::ready(self.talks.settings.home(), path.clone()).await;
+                    WorkDir::NoCodebase(ready.map_err(|error| reply_text::no_scratch(&path, &error))?)
+                }
                 Some(codebase) => match self.isolated(key, codebase, &said, &mut told, &cancelled).await? {
                     Found::Place(place) => place,
                     Found::Moved => {
@@ -211,7 +218,11 @@ impl Desk<'_> {
             // Whole lines, so that a secret is never cut in two.
             let whole = waiting.rfind('\n').map_or(0, |at| at + 1);
             // Or what must be one very long line; the stored answer is cleaned as a whole.
-            let whole = if whole == 0 && waiting.len() > 64 * 1024 { waiting.len() } else { whole };
+            let of_token = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            let whole = match whole {
+                0 if waiting.len() > 64 * 1024 => waiting.rfind(|c| !of_token(c)).unwrap_or(waiting.len()),
+                whole => whole,
+            };
             if whole > 0 {
                 deliver(&waiting[..whole]);
                 waiting.drain(..whole);

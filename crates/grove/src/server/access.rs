@@ -105,7 +105,9 @@ async fn login(State(app): State<Arc<App>>, Path(code): Path<String>, request: R
 pub async fn with_token(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
+    let bearer =
+        bearer.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let bearer = bearer.map(|(_, token)| token);
     let by_token = bearer.is_some_and(|token| app.keys.fits(token.trim()));
     let reads = request.method().is_safe();
     // A browser names the page that it acts for.
@@ -164,7 +166,7 @@ pub async fn known_host(State(app): State<Arc<App>>, request: Request, next: Nex
         let problem = Problem::new("foreign_host", message, "Use the address that the server printed.");
         Fault::new(StatusCode::FORBIDDEN, problem).into_response()
     };
-    if !is_ours(host, app.listen) {
+    if !is_ours(host, app.listen) || headers.get_all(HOST).iter().count() > 1 {
         return foreign("host");
     }
     let mut origins = headers.get_all(ORIGIN).iter();
@@ -181,7 +183,8 @@ pub async fn known_host(State(app): State<Arc<App>>, request: Request, next: Nex
 /// Names can be pointed anywhere by anybody; `localhost` and addresses cannot.
 fn is_ours(host: &str, listen: SocketAddr) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
+        Some((address, rest)) if rest.is_empty() || rest.starts_with(':') => address,
+        Some(_) => return false,
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
     if name.eq_ignore_ascii_case("localhost") {
@@ -204,7 +207,14 @@ mod tests {
         for host in ["127.0.0.1:3090", "localhost:3090", "LOCALHOST", "[::1]:3090", "127.0.0.1"] {
             assert!(is_ours(host, loopback), "{host}");
         }
-        for host in ["evil.example:3090", "127.0.0.1.evil.example", "", "192.168.1.5:3090", "localhost.evil.example"] {
+        for host in [
+            "evil.example:3090",
+            "127.0.0.1.evil.example",
+            "",
+            "192.168.1.5:3090",
+            "localhost.evil.example",
+            "[127.0.0.1]evil.example",
+        ] {
             assert!(!is_ours(host, loopback), "{host}");
         }
         let everywhere: SocketAddr = "0.0.0.0:3090".parse().unwrap();

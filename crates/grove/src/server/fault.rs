@@ -30,7 +30,10 @@ impl Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self.problem }))).into_response()
+        let Problem { code, message, hint, reasons } = self.problem;
+        // What was sent is part of some sentences.
+        let (message, hint) = (crate::log::clean(&message), crate::log::clean(&hint));
+        (self.status, Json(json!({ "error": Problem { code, message, hint, reasons } }))).into_response()
     }
 }
 
