@@ -82,8 +82,10 @@ impl Store {
         let size = look_at(path)?;
         let failed = |error: sqlx::Error| sqlite_error(path, error);
         let url = format!("sqlite://{}?mode=rwc", escape(path));
+        // Each connection remembers pages of its own; with SQLite's 2 MiB a server would grow with its
+        // store for days. The system remembers them as well, once for all.
         let pragmas = format!(
-            "PRAGMA busy_timeout = {}; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;",
+            "PRAGMA busy_timeout = {}; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA cache_size = -512;",
             options.busy_timeout.as_millis()
         );
         let mut first = AnyConnection::connect(&url).await.map_err(failed)?;

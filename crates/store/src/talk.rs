@@ -56,8 +56,10 @@ macro_rules! messages {
 
 const NEXT: &str =
     messages!("WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND overtakes = 0 ORDER BY seq LIMIT 1");
-const OVERTAKING: &str =
-    messages!("WHERE status IN ('waiting', 'running') AND status = 'waiting' AND overtakes = 1 ORDER BY id LIMIT 20");
+// What is asked at every hand-out must not read through all that was ever said. The condition of the
+// index `open_messages` stands there word for word, or SQLite does not see that it may use it; and
+// nothing is ordered by id, or it would rather walk along the ids. Sorting is done here.
+const OVERTAKING: &str = messages!("WHERE status IN ('waiting', 'running') AND status = 'waiting' AND overtakes = 1");
 const AGAIN: &str = messages!(
     "WHERE conversation_id = $1 AND seq < $2 AND status IN ('interrupted', 'failed') ORDER BY seq DESC LIMIT 50"
 );
@@ -73,13 +75,11 @@ const WANTS_STOP: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 
 const RUNS: &str =
     "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running'";
 const TOLD: &str = "UPDATE grove_inbox SET told = 1 WHERE id = $1 AND told = 0 AND status = 'waiting'";
-/// Written so that SQLite knows its index of open messages for one.
 const HEADS: &str = "SELECT i.id AS id, i.conversation_id AS conversation_id, i.told AS told FROM grove_inbox i \
      JOIN remote_agent_conversations c ON c.id = i.conversation_id \
      WHERE i.status IN ('waiting', 'running') AND i.status = 'waiting' AND i.overtakes = 0 AND c.turn_owner IS NULL \
        AND NOT EXISTS (SELECT 1 FROM grove_inbox o WHERE o.conversation_id = i.conversation_id AND o.seq < i.seq \
-          AND o.status IN ('waiting', 'running')) \
-     ORDER BY i.id";
+          AND o.status IN ('waiting', 'running'))";
 const SAY: &str = "INSERT INTO grove_outbox (id, conversation_id, seq, inbox_id, kind, text, created_at) \
      VALUES ($1, $2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM grove_outbox WHERE conversation_id = $2), $3, $4, $5, $6)";
 const IS_SAID: &str = "SELECT id FROM grove_outbox WHERE id = $1";
@@ -479,7 +479,9 @@ impl Store {
         self.retry(|| async {
             let rows = sqlx::query(OVERTAKING).fetch_all(&self.pool).await?;
             let readable = |row| read_message(row).inspect_err(|error| tracing::error!("passed over: {error}")).ok();
-            Ok(rows.iter().filter_map(readable).collect())
+            let mut found: Vec<Message> = rows.iter().filter_map(readable).collect();
+            found.sort_by_key(|message| message.id);
+            Ok(found)
         })
         .await
     }
@@ -533,7 +535,9 @@ impl Store {
                 let told = row.number("told")? != 0;
                 Ok(Queued { message: row.parse("id")?, conversation: row.parse("conversation_id")?, told })
             };
-            rows.iter().map(queued).collect()
+            let mut found = rows.iter().map(queued).collect::<Result<Vec<_>, StoreError>>()?;
+            found.sort_by_key(|queued| queued.message);
+            Ok(found)
         })
         .await
     }
@@ -785,4 +789,30 @@ fn read_conversation(row: &AnyRow) -> Result<Conversation, StoreError> {
         last_activity_at: row.parse_optional("last_activity_at")?,
         removed_branch: row.optional_text("removed_branch")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+
+    /// However much was ever said: what every hand-out and every beat asks reads what is open, no more.
+    #[tokio::test]
+    async fn what_is_asked_often_reads_open_messages_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", dir.path().join("grove.db").display());
+        let store = Store::open(&url, Options::default()).await.unwrap();
+        for statement in [WAITING, OVERTAKING, HEADS, NEXT, WANTS_STOP, RUNS, BUSY, COUNTS] {
+            let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+            let mut query = sqlx::query(explain);
+            if statement.contains("$1") {
+                query = query.bind("x");
+            }
+            let rows = query.fetch_all(&store.pool).await.unwrap();
+            let plan: Vec<String> = rows.iter().map(|row| sqlx::Row::get::<String, _>(row, "detail")).collect();
+            assert!(plan.iter().any(|step| step.contains("open_messages")), "{statement}: {plan:?}");
+            assert!(!plan.iter().any(|step| step.contains("autoindex_grove_inbox")), "{statement}: {plan:?}");
+        }
+        store.close().await;
+    }
 }
