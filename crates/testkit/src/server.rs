@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -18,7 +18,8 @@ pub struct TestServer {
     child: Child,
     pub address: String,
     token: String,
-    log: mpsc::Receiver<String>,
+    /// Behind a lock, so that several may speak to one server.
+    log: Mutex<mpsc::Receiver<String>>,
 }
 
 /// What the server answered to a request.
@@ -65,7 +66,7 @@ impl TestServer {
             said.push(line);
         };
         let token = std::fs::read_to_string(grove.grove_home().join("token")).unwrap_or_default();
-        Self { child, address, token: token.trim().to_owned(), log }
+        Self { child, address, token: token.trim().to_owned(), log: Mutex::new(log) }
     }
 
     pub fn pid(&self) -> u32 {
@@ -78,7 +79,7 @@ impl TestServer {
 
     /// What it has logged since the last time.
     pub fn logged(&self) -> Vec<String> {
-        self.log.try_iter().collect()
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
     }
 
     /// Any request, with these headers.

@@ -39,7 +39,7 @@ pub fn time(command: &mut Command) -> Duration {
     took
 }
 
-fn median(values: &mut [f64]) -> f64 {
+pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

@@ -1,0 +1,166 @@
+//! The server on its own: how soon it is ready, what it takes, how much it carries, how fast it
+//! acknowledges. There is nothing to compare it to, so each figure is printed beside its aim; machines
+//! are noisy, and none is asserted. Run it with `scripts/bench server`.
+
+#[path = "shared/mod.rs"]
+#[expect(dead_code, reason = "nothing is compared to git here")]
+mod shared;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use grove_testkit::{Sandbox, TestServer, is_alive};
+use serde_json::{Value, json};
+use shared::{asked_for, median, repository};
+
+fn main() {
+    if !asked_for() {
+        return;
+    }
+    // `scripts/bench server PART` measures one thing.
+    let only = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let parts: [(&str, fn()); 4] = [("start", start), ("idle", idle), ("load", load), ("latency", latency)];
+    for (name, measure) in parts {
+        if only.as_deref().is_none_or(|only| only == name) {
+            measure();
+        }
+    }
+}
+
+fn print(what: &str, figure: &str, aim: &str, reached: bool) {
+    println!("{what:<60} {figure:>22}   aim {aim:<10} {}", if reached { "reached" } else { "MISSED" });
+}
+
+fn registered() -> Sandbox {
+    let grove = Sandbox::new(env!("CARGO_BIN_EXE_grove"), repository(50));
+    grove.grove(["codebase", "add", "--json"]).ok();
+    grove
+}
+
+/// From the start of the process to the line that says that it is ready.
+fn start() {
+    let grove = registered();
+    for (what, fresh) in [("ready, with a store that is there", false), ("ready, with a new store", true)] {
+        let mut times: Vec<f64> = (0..20)
+            .map(|_| {
+                if fresh {
+                    fs::remove_dir_all(grove.grove_home()).expect("GROVE_HOME");
+                }
+                let began = Instant::now();
+                let mut server = TestServer::start(&grove);
+                let took = began.elapsed();
+                server.terminate();
+                took.as_secs_f64() * 1e3
+            })
+            .collect();
+        let figure = median(&mut times);
+        print(what, &format!("{figure:.1} ms"), "≤150 ms", figure <= 150.0);
+    }
+}
+
+fn idle() {
+    let grove = registered();
+    let server = TestServer::start(&grove);
+    std::thread::sleep(Duration::from_secs(5));
+    let resident = resident(&server);
+    print("resident when idle, after 5 s", &format!("{resident:.1} MB"), "≤40 MB", resident <= 40.0);
+}
+
+/// A thousand messages in fifty conversations, which share five environments.
+fn load() {
+    let grove = registered();
+    let server = TestServer::start(&grove);
+    let conversation = |n: usize| format!("load-{}", n % 50);
+    let say = |n: usize| {
+        server.say_with(&message(&conversation(n), "true", n % 5));
+    };
+    // The environments are made before.
+    (0..5).for_each(&say);
+    (0..5).for_each(|n| settled(&server, &conversation(n)));
+    let began = Instant::now();
+    // In waves of one size: a longer queue takes more memory, but that is no growth.
+    let after_wave = |wave: usize| {
+        (wave * 200..(wave + 1) * 200).for_each(&say);
+        (0..50).for_each(|n| settled(&server, &conversation(n)));
+        resident(&server)
+    };
+    let waves: Vec<f64> = (0..5).map(after_wave).collect();
+    let (took, first, last) = (began.elapsed(), waves[0], waves[4]);
+    let growth = (last / first - 1.0) * 100.0;
+    let figure = format!("{first:.1} → {last:.1} MB, {growth:+.1} %");
+    print("resident after 200 messages → after 1,000", &figure, "≤+5 %", growth <= 5.0);
+    println!("{:<60} {:>22}", "messages worked on, an agent each", format!("{:.1} per s", 1000.0 / took.as_secs_f64()));
+}
+
+/// Ten agents run, and messages come in at a steady rate.
+fn latency() {
+    let grove = registered();
+    let server = TestServer::start(&grove);
+    let sleeper = |n: usize| format!("sleeper-{n}");
+    for n in 0..10 {
+        server.say_with(&message(&sleeper(n), "true", n));
+    }
+    (0..10).for_each(|n| settled(&server, &sleeper(n)));
+    for n in 0..10 {
+        server.say_with(&message(&sleeper(n), "echo $$ > pid; exec sleep 30", n));
+    }
+    let pids = || pids(&server);
+    while pids().len() < 10 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (every, senders, count) = (Duration::from_millis(20), 10, 500);
+    let began = Instant::now() + Duration::from_millis(100);
+    let mut times: Vec<f64> = std::thread::scope(|scope| {
+        let send = |sender: usize| {
+            let server = &server;
+            // What is late because the one before was slow counts from when it should have been sent.
+            let one = move |n: usize| {
+                let due = began + every * u32::try_from(n).expect("few");
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                server.say_with(&message(&format!("other-{}", n % 20), "true", n % 10));
+                due.elapsed().as_secs_f64() * 1e3
+            };
+            scope.spawn(move || (sender..count).step_by(senders).map(one).collect::<Vec<f64>>())
+        };
+        let all: Vec<_> = (0..senders).map(send).collect();
+        all.into_iter().flat_map(|sent| sent.join().expect("a sender")).collect()
+    });
+    times.sort_by(f64::total_cmp);
+    let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
+    let figure = format!("{:.1} / {:.1} / {:.1} ms", at(0.5), at(0.99), at(1.0));
+    print("acknowledged at 50 per s beside 10 agents, p50 / p99 / max", &figure, "p99 ≤50 ms", at(0.99) <= 50.0);
+    // The agents end with the server.
+    let pids = pids();
+    drop(server);
+    while pids.iter().any(|pid| is_alive(pid)) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A message of work on the `n`th issue.
+fn message(conversation: &str, text: &str, n: usize) -> Value {
+    let hints = json!({ "workflowType": "issue", "workflowId": n + 1 });
+    json!({ "conversationId": conversation, "message": text, "hints": hints })
+}
+
+/// Looked at seldom: what is measured is the server, not the looking.
+fn settled(server: &TestServer, conversation: &str) {
+    while !server.messages(conversation).0 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Resident memory, in MB of a million bytes.
+fn resident(server: &TestServer) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib * 1024.0 / 1e6
+}
+
+/// The processes of the agents that sleep.
+fn pids(server: &TestServer) -> Vec<String> {
+    let all = server.api("GET", "/api/worktrees", None).json();
+    let paths = all.as_array().expect("a list").iter().filter_map(|one| one["path"].as_str().map(str::to_owned));
+    paths.filter_map(|path| fs::read_to_string(format!("{path}/pid")).ok()).filter(|pid| !pid.is_empty()).collect()
+}
