@@ -65,6 +65,7 @@ both_engines! {
             include_str!("seeds/0004_trash.sql"),
             include_str!("seeds/0005_verdicts.sql"),
             include_str!("seeds/0006_sizes.sql"),
+            include_str!("seeds/0007_talk.sql"),
         ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {
