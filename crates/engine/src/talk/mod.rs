@@ -113,6 +113,11 @@ impl Talks {
         self.events.subscribe()
     }
 
+    /// Whether anybody looks on.
+    fn is_watched(&self) -> bool {
+        self.events.receiver_count() > 0
+    }
+
     pub fn tell_watchers(&self, event: TalkEvent) {
         // Nobody may be looking.
         let _ = self.events.send(event);

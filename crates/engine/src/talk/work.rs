@@ -212,6 +212,10 @@ impl Desk<'_> {
             self.talks.tell_watchers(TalkEvent::Delta { platform, conversation, message, text });
         };
         let says = |event: AgentEvent| {
+            // What nobody sees need not be made.
+            if !self.talks.is_watched() {
+                return;
+            }
             let AgentEvent::Text(text) = event;
             let mut waiting = lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             waiting.push_str(&text);

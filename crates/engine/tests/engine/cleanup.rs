@@ -4,6 +4,7 @@ use std::fs;
 
 use grove_engine::cleanup::{Closed, Report, Scope};
 use grove_engine::isolation::IsolationError;
+use grove_engine::removal::RemovalWish;
 use grove_model::{Environment, MergeMethod, Moment, State, Status};
 use grove_store::ConversationRef;
 use grove_testkit::{Picture, TestRepo, TestStore, both_engines};
@@ -326,7 +327,12 @@ both_engines! {
         assert_eq!(before.differences(&Picture::of(&environment.path)), Vec::<String>::new());
         assert!(matches!(world.isolation.wake(&world.codebase, &environment).await, Err(IsolationError::NotHibernated { .. })));
         world.isolation.hibernate(&world.codebase, &environment).await.unwrap();
-        world.isolation.remove(&world.codebase, &environment, &Default::default()).await.unwrap();
+        // Asleep or not, unsaved work speaks against it.
+        let refused = world.isolation.remove(&world.codebase, &environment, &Default::default()).await;
+        assert!(matches!(refused, Err(IsolationError::Refused(_))), "{refused:?}");
+        assert_eq!(world.store.environment(environment.id).await.unwrap().unwrap().status, Status::Hibernated);
+        let forced = RemovalWish { force: true, ..RemovalWish::default() };
+        world.isolation.remove(&world.codebase, &environment, &forced).await.unwrap();
         assert_eq!(world.store.environment(environment.id).await.unwrap().unwrap().status, Status::Destroyed);
         assert_eq!(world.isolation.trash(&world.codebase).await.unwrap().len(), 1);
         world.isolation.undo(&world.codebase, &environment).await.unwrap();

@@ -10,6 +10,8 @@ use super::{Context, Done};
 use crate::server::{Duty, Server};
 
 #[derive(Debug, clap::Args)]
+// `grove up` takes these too, beside its own.
+#[group(id = "serve")]
 pub struct Args {
     /// Where to listen; without it, what `server.listen` says
     #[arg(long, value_name = "ADDRESS")]

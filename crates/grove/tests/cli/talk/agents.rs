@@ -206,3 +206,34 @@ fn what_hides_from_its_supervisor_does_not_keep_the_answer_waiting() {
     server.settled("c");
     assert!(!is_alive(&pid), "known by its mark");
 }
+
+#[test]
+fn a_run_cannot_let_its_own_worktree_be_moved() {
+    let (grove, server) = talking(sqlite());
+    let started = grove.repo.dir().join("started");
+    let release = "for fd in 3 4 5 6 7 8 9 10 11 12 13 14 15; do flock -u $fd 2>/dev/null; done";
+    server.say("c", &format!("{release}; touch {}; sleep 20", started.display()));
+    wait_for(|| started.exists());
+    let branch = super::branches(&grove).pop().unwrap();
+    let (code, words) = grove.grove(["worktree", "hibernate", &branch, "--json"]).fails(1).error();
+    assert_eq!(code, "refused", "{words}");
+    server.say("c", "/stop");
+    server.settled("c");
+}
+
+#[test]
+fn a_supervisor_that_does_nothing_is_done_without() {
+    let (_grove, server) = talking(sqlite());
+    server.say("c", "kill -STOP $PPID; echo hello; sleep 300");
+    server.wait_until("c", |_, said| !said.is_empty());
+    let began = Instant::now();
+    let log = || server.messages("c").1;
+    // The run has begun when it can be stopped.
+    while !log().contains(&"Stopping.".to_owned()) {
+        server.say("c", "/stop");
+        wait_for(|| log().iter().any(|text| text == "Stopping." || text == "Nothing is running."));
+    }
+    let said = server.settled("c");
+    assert!(said.iter().any(|text| text.ends_with("Stopped. /retry runs it again.")), "{said:?}");
+    assert!(began.elapsed() < Duration::from_secs(25));
+}

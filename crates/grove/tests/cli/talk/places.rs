@@ -209,4 +209,47 @@ both_engines! {
         let git = Path::new(added["default_cwd"].as_str().unwrap()).join(".git");
         assert_eq!(said[1], git.display().to_string());
     }
+
+    fn a_worktree_that_leads_elsewhere_is_not_worked_in(store: TestStore) {
+        let (grove, server) = talking(store);
+        server.ask("a", "true");
+        let other = server.ask("b", "pwd").pop().unwrap();
+        server.ask("a", &format!("cp {other}/.git .git"));
+        let said = server.ask("a", "git commit -q --allow-empty -m astray");
+        assert!(said[0].contains("its `.git` leads to another worktree"), "{said:?}");
+        assert_eq!(grove.repo.git_in(Path::new(&other), &["log", "--oneline"]).lines().count(), 1);
+    }
+
+    fn without_a_codebase_too_one_agent_at_a_time(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let mut server = TestServer::start(&grove);
+        let folder = grove.repo.dir().join("shared");
+        fs::create_dir(&folder).unwrap();
+        for conversation in ["a", "b"] {
+            server.ask(conversation, &format!("/cwd {}", folder.display()));
+        }
+        for conversation in ["a", "b"] {
+            server.say(conversation, "mkdir held && sleep 0.3 && rmdir held && echo alone");
+        }
+        for conversation in ["a", "b"] {
+            assert_eq!(server.settled(conversation).last().map(String::as_str), Some("alone"));
+        }
+        // Nor beside what a killed server's agent still does.
+        server.say("a", "trap '' TERM; touch begun; for i in $(seq 100); do echo a >> log; sleep 0.05; done");
+        wait_for(|| folder.join("begun").exists());
+        server.kill();
+        let server = TestServer::start(&grove);
+        let said = server.ask("a", "wc -l < log; sleep 0.5; wc -l < log");
+        let counts: Vec<&str> = said.last().unwrap().lines().collect();
+        assert_eq!(counts[0], counts[1], "{said:?}");
+    }
+
+    fn a_conversation_whose_codebase_is_gone_is_told(store: TestStore) {
+        let (grove, server) = talking(store);
+        server.ask("c", "true");
+        let name = grove.grove(["codebase", "list", "--json"]).ok().json()[0]["name"].as_str().unwrap().to_owned();
+        grove.grove(["codebase", "remove", &name]).ok();
+        let said = server.ask("c", "pwd");
+        assert!(said[0].starts_with("The codebase of this conversation is not registered any more"), "{said:?}");
+    }
 }
