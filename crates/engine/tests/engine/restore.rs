@@ -396,7 +396,11 @@ async fn batch(dice: &mut Dice, with_submodule: bool, size: usize, counts: &mut 
 
 async fn random_states(seed: u64) {
     let long = std::env::var_os("GROVE_TEST_LONG").is_some();
-    let states = if long { 2500 } else { 30 };
+    let states = if long { 2500 } else { 50 };
+    // The quick run takes two of the four parts.
+    if !long && seed.is_multiple_of(2) {
+        return;
+    }
     let mut counts = BTreeMap::new();
     let mut dice = Dice(seed);
     for round in 0..states / 10 {
