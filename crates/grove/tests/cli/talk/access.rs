@@ -1,48 +1,49 @@
 //! Who may come in.
 
-use grove_testkit::{Engine, TestServer, TestStore};
+use grove_testkit::{Engine, TestServer, TestStore, both_engines};
 use serde_json::json;
 
 use super::{registered, talking};
 
-#[test]
-fn everything_but_health_needs_the_token() {
-    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let get = |path: &str, headers: &[(&str, &str)]| server.request("GET", path, headers, None);
-    for open in ["/health", "/ready"] {
-        assert_eq!(get(open, &[]).status, 200, "{open}");
-    }
-    for closed in
-        ["/", "/api/worktrees", "/api/codebases", "/api/status", "/api/events", "/api/openapi.json", "/metrics"]
-    {
-        let answer = get(closed, &[]);
-        assert_eq!(answer.status, 401, "{closed}: {answer:?}");
-        assert_eq!(answer.json()["error"]["code"], "no_token");
-        for wrong in ["Bearer", "Bearer x", "Basic eA==", "bearer "] {
-            assert_eq!(get(closed, &[("authorization", wrong)]).status, 401, "{closed} {wrong}");
+both_engines! {
+    fn everything_but_health_needs_the_token(store: TestStore) {
+        let (_grove, server) = talking(store);
+        let get = |path: &str, headers: &[(&str, &str)]| server.request("GET", path, headers, None);
+        for open in ["/health", "/ready"] {
+            assert_eq!(get(open, &[]).status, 200, "{open}");
         }
+        for closed in
+            ["/", "/api/worktrees", "/api/codebases", "/api/status", "/api/events", "/api/openapi.json", "/metrics"]
+        {
+            let answer = get(closed, &[]);
+            assert_eq!(answer.status, 401, "{closed}: {answer:?}");
+            assert_eq!(answer.json()["error"]["code"], "no_token");
+            for wrong in ["Bearer", "Bearer x", "Basic eA==", "bearer "] {
+                assert_eq!(get(closed, &[("authorization", wrong)]).status, 401, "{closed} {wrong}");
+            }
+        }
+        let bearer = format!("Bearer {}", server.token());
+        let with = |more: &[(&str, &str)]| {
+            let mut headers = vec![("authorization", bearer.as_str())];
+            headers.extend(more);
+            get("/api/worktrees", &headers)
+        };
+        assert_eq!(with(&[]).status, 200);
+        assert_eq!(with(&[("host", "evil.example")]).status, 403);
+        assert_eq!(with(&[("host", "localhost:1")]).status, 200);
+        assert_eq!(with(&[("origin", "http://evil.example")]).status, 403);
+        assert_eq!(with(&[("origin", "null")]).status, 403);
+        assert_eq!(with(&[("origin", server.address.as_str())]).status, 200);
+        // The test adapter needs none, but a page must not reach it.
+        let body = json!({ "conversationId": "c", "message": "echo hi" }).to_string();
+        let post = |headers: &[(&str, &str)]| {
+            let mut all = vec![("content-type", "application/json")];
+            all.extend(headers);
+            server.request("POST", "/test/message", &all, Some(&body)).status
+        };
+        assert_eq!((post(&[("origin", "http://evil.example")]), post(&[("host", "evil.example")])), (403, 403));
+        assert_eq!(post(&[]), 202);
     }
-    let bearer = format!("Bearer {}", server.token());
-    let with = |more: &[(&str, &str)]| {
-        let mut headers = vec![("authorization", bearer.as_str())];
-        headers.extend(more);
-        get("/api/worktrees", &headers)
-    };
-    assert_eq!(with(&[]).status, 200);
-    assert_eq!(with(&[("host", "evil.example")]).status, 403);
-    assert_eq!(with(&[("host", "localhost:1")]).status, 200);
-    assert_eq!(with(&[("origin", "http://evil.example")]).status, 403);
-    assert_eq!(with(&[("origin", "null")]).status, 403);
-    assert_eq!(with(&[("origin", server.address.as_str())]).status, 200);
-    // The test adapter needs none, but a page must not reach it.
-    let body = json!({ "conversationId": "c", "message": "echo hi" }).to_string();
-    let post = |headers: &[(&str, &str)]| {
-        let mut all = vec![("content-type", "application/json")];
-        all.extend(headers);
-        server.request("POST", "/test/message", &all, Some(&body)).status
-    };
-    assert_eq!((post(&[("origin", "http://evil.example")]), post(&[("host", "evil.example")])), (403, 403));
-    assert_eq!(post(&[]), 202);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use grove_testkit::{Engine, TestServer, TestStore, is_alive};
+use grove_testkit::{Engine, TestServer, TestStore, both_engines, is_alive};
 
 use super::{registered, serve, talking};
 
@@ -31,54 +31,57 @@ fn with_config(config: &str) -> (grove_testkit::Sandbox, TestServer) {
     (grove, server)
 }
 
-#[test]
-fn everything_that_descends_from_a_stopped_agent_ends() {
-    let (grove, server) = talking(sqlite());
-    let pids = grove.repo.dir().join("pids");
-    let file = pids.display();
-    // Deaf to SIGTERM, with a child in a session of its own and a grandchild whose parent is gone.
-    let script = format!(
-        "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >> {file}; sleep 300' & \
-         (setsid sh -c 'echo $$ >> {file}; sleep 300' &) ; echo $$ >> {file}; sleep 300; sleep 300"
-    );
-    server.say("c", &script);
-    wait_for(|| fs::read_to_string(&pids).is_ok_and(|text| text.lines().count() == 3));
-    let began = Instant::now();
-    server.say("c", "/stop");
-    let said = server.settled("c");
-    assert!(said.contains(&"Stopped. /retry runs it again.".to_owned()), "{said:?}");
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    for pid in fs::read_to_string(&pids).unwrap().lines() {
-        assert!(!is_alive(pid), "{pid} is still there");
+both_engines! {
+    fn everything_that_descends_from_a_stopped_agent_ends(store: TestStore) {
+        let (grove, server) = talking(store);
+        let pids = grove.repo.dir().join("pids");
+        let file = pids.display();
+        // Deaf to SIGTERM, with a child in a session of its own and a grandchild whose parent is gone.
+        let script = format!(
+            "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >> {file}; sleep 300' & \
+             (setsid sh -c 'echo $$ >> {file}; sleep 300' &) ; echo $$ >> {file}; sleep 300; sleep 300"
+        );
+        server.say("c", &script);
+        wait_for(|| fs::read_to_string(&pids).is_ok_and(|text| text.lines().count() == 3));
+        let began = Instant::now();
+        server.say("c", "/stop");
+        let said = server.settled("c");
+        assert!(said.contains(&"Stopped. /retry runs it again.".to_owned()), "{said:?}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        for pid in fs::read_to_string(&pids).unwrap().lines() {
+            assert!(!is_alive(pid), "{pid} is still there");
+        }
     }
 }
 
-#[test]
-fn nothing_outlives_an_agent_that_ends_by_itself_or_a_server_that_is_killed() {
-    let (grove, mut server) = talking(sqlite());
-    let pids = grove.repo.dir().join("pids");
-    let script = format!("setsid sh -c 'echo $$ >> {0}; exec sleep 300' & sleep 0.2; echo $$ >> {0}", pids.display());
-    server.ask("c", &script);
-    let ended = || fs::read_to_string(&pids).unwrap().lines().all(|pid| !is_alive(pid));
-    assert!(ended(), "an agent that is done leaves nothing behind");
-    server.say("c", &format!("{script}; sleep 300"));
-    wait_for(|| fs::read_to_string(&pids).unwrap().lines().count() == 4);
-    server.kill();
-    wait_for(ended);
+both_engines! {
+    fn nothing_outlives_an_agent_that_ends_by_itself_or_a_server_that_is_killed(store: TestStore) {
+        let (grove, mut server) = talking(store);
+        let pids = grove.repo.dir().join("pids");
+        let script = format!("setsid sh -c 'echo $$ >> {0}; exec sleep 300' & sleep 0.2; echo $$ >> {0}", pids.display());
+        server.ask("c", &script);
+        let ended = || fs::read_to_string(&pids).unwrap().lines().all(|pid| !is_alive(pid));
+        assert!(ended(), "an agent that is done leaves nothing behind");
+        server.say("c", &format!("{script}; sleep 300"));
+        wait_for(|| fs::read_to_string(&pids).unwrap().lines().count() == 4);
+        server.kill();
+        wait_for(ended);
+    }
 }
 
-#[test]
-fn endless_output_is_read_and_its_end_is_kept() {
-    let (_grove, server) = talking(sqlite());
-    let before = resident(server.pid());
-    // 300 MB: far more than is kept.
-    let said = server.ask("c", "head -c 300000000 /dev/zero | tr '\\0' 'x'; echo; echo the end");
-    let text = said.last().unwrap();
-    assert!(text.starts_with("(The first ") && text.ends_with("the end"), "{}", &text[..80]);
-    assert!(text.len() < 1_100_000);
-    let peak = peak(server.pid());
-    println!("resident before {} MB, at most {} MB", before / 1024, peak / 1024);
-    assert!(peak < 400 * 1024, "{peak} KiB");
+both_engines! {
+    fn endless_output_is_read_and_its_end_is_kept(store: TestStore) {
+        let (_grove, server) = talking(store);
+        let before = resident(server.pid());
+        // 300 MB: far more than is kept.
+        let said = server.ask("c", "head -c 300000000 /dev/zero | tr '\\0' 'x'; echo; echo the end");
+        let text = said.last().unwrap();
+        assert!(text.starts_with("(The first ") && text.ends_with("the end"), "{}", &text[..80]);
+        assert!(text.len() < 1_100_000);
+        let peak = peak(server.pid());
+        println!("resident before {} MB, at most {} MB", before / 1024, peak / 1024);
+        assert!(peak < 400 * 1024, "{peak} KiB");
+    }
 }
 
 fn of_status(pid: u32, field: &str) -> u64 {
@@ -145,20 +148,21 @@ fn the_shell_is_only_for_people_of_this_machine_but_the_test_adapter_may() {
     assert_eq!(said.last().unwrap(), "hi");
 }
 
-#[test]
-fn secrets_are_taken_out_of_answers_errors_and_the_log() {
-    let (grove, server) = talking(sqlite());
-    let token = server.token().to_owned();
-    let said = server
-        .ask("c", &format!("echo {token}; echo ghp_0123456789abcdefghijABCDEFGHIJ; echo https://me:pw1234@host/x"));
-    assert_eq!(said.last().unwrap(), "***\n***\nhttps://***@host/x");
-    let said = server.ask("c", "/clone https://me:hunter2hunter2@127.0.0.1:1/x/y.git");
-    assert!(!said[0].contains("hunter2"), "{said:?}");
-    // Cut to its beginning, a message is cleaned first.
-    let log = server.logged().join("\n");
-    assert!(!log.contains(&token) && !log.contains("hunter2") && !log.contains("ghp_"), "{log}");
-    let stored = grove.grove(["worktree", "list", "--all", "--json"]).ok().stdout;
-    assert!(!stored.contains("hunter2"));
+both_engines! {
+    fn secrets_are_taken_out_of_answers_errors_and_the_log(store: TestStore) {
+        let (grove, server) = talking(store);
+        let token = server.token().to_owned();
+        let said = server
+            .ask("c", &format!("echo {token}; echo ghp_0123456789abcdefghijABCDEFGHIJ; echo https://me:pw1234@host/x"));
+        assert_eq!(said.last().unwrap(), "***\n***\nhttps://***@host/x");
+        let said = server.ask("c", "/clone https://me:hunter2hunter2@127.0.0.1:1/x/y.git");
+        assert!(!said[0].contains("hunter2"), "{said:?}");
+        // Cut to its beginning, a message is cleaned first.
+        let log = server.logged().join("\n");
+        assert!(!log.contains(&token) && !log.contains("hunter2") && !log.contains("ghp_"), "{log}");
+        let stored = grove.grove(["worktree", "list", "--all", "--json"]).ok().stdout;
+        assert!(!stored.contains("hunter2"));
+    }
 }
 
 #[test]
