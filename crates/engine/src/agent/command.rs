@@ -170,7 +170,7 @@ impl Agent for CommandAgent {
 
 /// Reads all there is, so that the agent never waits for us; keeps the end of it.
 async fn read(mut from: impl AsyncRead + Unpin, tail: &Mutex<Tail>, says: Option<&(dyn Fn(AgentEvent) + Send + Sync)>) {
-    let mut buffer = vec![0; 64 * 1024];
+    let mut buffer = vec![0; 16 * 1024];
     let mut rest: Vec<u8> = Vec::new();
     loop {
         let count = match from.read(&mut buffer).await {
