@@ -9,6 +9,8 @@ use sqlx::any::AnyRow;
 use crate::row::Reader;
 use crate::{Store, StoreError};
 
+pub(crate) const CONVERSATIONS: &str = "remote_agent_conversations";
+
 /// Also what makes it wait for a removal that begins at the same moment.
 const USE: &str = "UPDATE remote_agent_isolation_environments SET last_activity_at = $2 \
      WHERE id = $1 AND status NOT IN ('removing', 'destroyed')";
@@ -37,6 +39,25 @@ const END_SESSIONS: &str = "UPDATE remote_agent_sessions SET active = 0, ended_a
 const CLEAR: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
      WHERE isolation_env_id = $1";
 
+macro_rules! conversations {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, platform_type, platform_conversation_id, codebase_id, cwd, isolation_env_id, ai_assistant_type, \
+             last_activity_at, removed_branch FROM remote_agent_conversations ",
+            $rest
+        )
+    };
+}
+
+const CONVERSATION: &str = conversations!("WHERE id = $1");
+const BY_PLATFORM_ID: &str = conversations!("WHERE platform_conversation_id = $1 ORDER BY created_at, id");
+const RECENT: &str = conversations!("WHERE platform_type = $1 ORDER BY last_activity_at DESC LIMIT 50");
+const SET_CODEBASE: &str = "UPDATE remote_agent_conversations \
+     SET codebase_id = $2, isolation_env_id = NULL, cwd = NULL, updated_at = $3 WHERE id = $1";
+const SET_CWD: &str = "UPDATE remote_agent_conversations SET cwd = $2, updated_at = $3 WHERE id = $1";
+const SET_REMOVED: &str = "UPDATE remote_agent_conversations SET removed_branch = $2, updated_at = $3 WHERE id = $1";
+const SET_AGENT: &str = "UPDATE remote_agent_conversations SET ai_assistant_type = $2, updated_at = $3 WHERE id = $1";
+
 /// A conversation by the platform's own id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationRef {
@@ -44,7 +65,82 @@ pub struct ConversationRef {
     pub id: String,
 }
 
+/// One place where people talk.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    pub id: ConversationId,
+    pub platform: String,
+    /// The platform's own id.
+    pub name: String,
+    pub codebase: Option<CodebaseId>,
+    pub cwd: Option<String>,
+    pub environment: Option<EnvironmentId>,
+    pub agent: Option<String>,
+    pub last_activity_at: Option<Moment>,
+    /// The branch whose worktree it worked in, removed meanwhile: to be told at its next message.
+    pub removed_branch: Option<String>,
+}
+
+impl Conversation {
+    pub fn reference(&self) -> ConversationRef {
+        ConversationRef { platform: self.platform.clone(), id: self.name.clone() }
+    }
+}
+
 impl Store {
+    pub async fn conversation(&self, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
+        self.retry(|| async {
+            let row = sqlx::query(CONVERSATION).bind(id.to_string()).fetch_optional(&self.pool).await?;
+            row.as_ref().map(read_conversation).transpose()
+        })
+        .await
+    }
+
+    /// The conversations with this id, on whatever platform.
+    pub async fn conversations_called(&self, name: &str) -> Result<Vec<Conversation>, StoreError> {
+        self.retry(|| async {
+            let rows = sqlx::query(BY_PLATFORM_ID).bind(name.to_owned()).fetch_all(&self.pool).await?;
+            rows.iter().map(read_conversation).collect()
+        })
+        .await
+    }
+
+    /// The latest conversations of a platform.
+    pub async fn recent_conversations(&self, platform: &str) -> Result<Vec<Conversation>, StoreError> {
+        self.retry(|| async {
+            let rows = sqlx::query(RECENT).bind(platform.to_owned()).fetch_all(&self.pool).await?;
+            rows.iter().map(read_conversation).collect()
+        })
+        .await
+    }
+
+    /// Chooses a conversation's codebase; it works nowhere until its next message.
+    pub async fn choose_codebase(&self, id: ConversationId, codebase: CodebaseId) -> Result<(), StoreError> {
+        self.set(SET_CODEBASE, id, Some(codebase.to_string())).await
+    }
+
+    pub async fn choose_cwd(&self, id: ConversationId, cwd: Option<&str>) -> Result<(), StoreError> {
+        self.set(SET_CWD, id, cwd.map(str::to_owned)).await
+    }
+
+    /// The conversation was told that its worktree is gone.
+    pub async fn told_of_removal(&self, id: ConversationId) -> Result<(), StoreError> {
+        self.set(SET_REMOVED, id, None).await
+    }
+
+    pub async fn choose_agent(&self, id: ConversationId, agent: Option<&str>) -> Result<(), StoreError> {
+        self.set(SET_AGENT, id, agent.map(str::to_owned)).await
+    }
+
+    async fn set(&self, statement: &'static str, id: ConversationId, value: Option<String>) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(statement).bind(id.to_string()).bind(value.clone());
+            query.bind(Moment::now().to_string()).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Says that a conversation works in an environment from now on. `false`: that environment is
     /// being removed, or is gone.
     pub async fn bind_conversation(
@@ -79,7 +175,7 @@ impl Store {
         self.retry(|| async {
             let query = sqlx::query(BOUND).bind(conversation.platform.clone()).bind(conversation.id.clone());
             let Some(row) = query.fetch_optional(&self.pool).await? else { return Ok(None) };
-            Reader { row: &row, table: "remote_agent_conversations" }.parse_optional("isolation_env_id")
+            Reader { row: &row, table: CONVERSATIONS }.parse_optional("isolation_env_id")
         })
         .await
     }
@@ -132,7 +228,7 @@ impl Store {
             let rows = sqlx::query(USES).bind(codebase.to_string()).fetch_all(&self.pool).await?;
             let mut found: HashMap<EnvironmentId, Vec<(String, Moment)>> = HashMap::new();
             for row in &rows {
-                let row = Reader { row, table: "remote_agent_conversations" };
+                let row = Reader { row, table: CONVERSATIONS };
                 let at = (row.text("platform")?, row.parse("at")?);
                 found.entry(row.parse("environment")?).or_default().push(at);
             }
@@ -150,7 +246,7 @@ impl Store {
             let rows = sqlx::query(OF_CODEBASE).bind(codebase.to_string()).fetch_all(&self.pool).await?;
             let mut found: HashMap<EnvironmentId, Vec<String>> = HashMap::new();
             for row in &rows {
-                let row = Reader { row, table: "remote_agent_conversations" };
+                let row = Reader { row, table: CONVERSATIONS };
                 found.entry(row.parse("environment")?).or_default().push(row.text("conversation")?);
             }
             Ok(found)
@@ -162,10 +258,25 @@ impl Store {
 /// Our ids and the platforms' of the conversations that [`OF_ENVIRONMENT`] finds.
 pub(crate) fn read_bound(rows: &[AnyRow]) -> Result<Vec<(String, ConversationRef)>, StoreError> {
     let conversation = |row| {
-        let row = Reader { row, table: "remote_agent_conversations" };
+        let row = Reader { row, table: CONVERSATIONS };
         let platforms =
             ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? };
         Ok((row.text("id")?, platforms))
     };
     rows.iter().map(conversation).collect()
+}
+
+fn read_conversation(row: &AnyRow) -> Result<Conversation, StoreError> {
+    let row = Reader { row, table: CONVERSATIONS };
+    Ok(Conversation {
+        id: row.parse("id")?,
+        platform: row.text("platform_type")?,
+        name: row.text("platform_conversation_id")?,
+        codebase: row.parse_optional("codebase_id")?,
+        cwd: row.optional_text("cwd")?,
+        environment: row.parse_optional("isolation_env_id")?,
+        agent: row.optional_text("ai_assistant_type")?,
+        last_activity_at: row.parse_optional("last_activity_at")?,
+        removed_branch: row.optional_text("removed_branch")?,
+    })
 }

@@ -13,7 +13,6 @@ const END: &str =
 const START: &str = "INSERT INTO remote_agent_sessions \
      (id, conversation_id, ai_assistant_type, assistant_session_id, active, metadata, started_at) \
      VALUES ($1, $2, $3, $4, 1, $5, $6) ON CONFLICT (id) DO NOTHING";
-const NOTE: &str = "UPDATE remote_agent_sessions SET metadata = $2, assistant_session_id = $3 WHERE id = $1";
 
 /// One run history of one agent in one conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,16 +77,6 @@ impl Store {
         })
         .await?;
         Ok(session)
-    }
-
-    /// Keeps what changed in a session.
-    pub async fn keep_session(&self, session: &Session) -> Result<(), StoreError> {
-        self.retry(|| async {
-            let note = sqlx::query(NOTE).bind(session.id.clone()).bind(text(&session.facts)?);
-            note.bind(session.assistant_id.clone()).execute(&self.pool).await?;
-            Ok(())
-        })
-        .await
     }
 }
 

@@ -188,7 +188,7 @@ impl Talks {
     ) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            match self.store.answer(key, message.id, &[], answer, end).await {
+            match self.store.answer(key, message.id, answer, end).await {
                 Err(StoreError::LostTurn) => return Err(StoreError::LostTurn),
                 Err(error) if began.elapsed() < KEEP_TRYING => {
                     tracing::warn!("an answer could not be kept yet: {error}");

@@ -87,8 +87,8 @@ async fn messages(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result
     for conversation in store.conversations_called(&id).await? {
         // Busy first: what is said after that look is not missed by an idle answer.
         idle &= !store.is_busy(conversation.id).await?;
-        for said in store.said(conversation.id, 0).await? {
-            messages.push(json!({ "message": said.text, "timestamp": said.at, "kind": said.kind }));
+        for said in store.said(conversation.id).await? {
+            messages.push(json!({ "message": said.text, "timestamp": said.at, "kind": said.manner.as_str() }));
         }
     }
     Ok(Json(json!({ "conversationId": id, "idle": idle, "messages": messages })))

@@ -57,7 +57,7 @@ async fn messages(
 #[serde(rename_all = "camelCase")]
 pub struct Spoken {
     pub role: &'static str,
-    pub kind: String,
+    pub kind: &'static str,
     pub message: String,
     pub timestamp: grove_model::Moment,
     /// What somebody said has an id…
@@ -77,7 +77,7 @@ impl Spoken {
         let Event::Message { text, .. } = &heard.event else { return None };
         Some(Self {
             role: "user",
-            kind: "message".to_owned(),
+            kind: "message",
             message: app.talks.redactor.clean(text),
             timestamp: heard.received_at,
             message_id: Some(heard.id),
@@ -89,7 +89,7 @@ impl Spoken {
     fn said(said: Said) -> Self {
         Self {
             role: "grove",
-            kind: said.kind,
+            kind: said.manner.as_str(),
             message: said.text,
             timestamp: said.at,
             message_id: None,
@@ -126,7 +126,7 @@ pub async fn history(app: &App, id: &str, platform: Option<&str>) -> Result<(boo
         }
         idle &= !store.is_busy(conversation.id).await?;
         all.extend(store.heard(conversation.id).await?.into_iter().filter_map(|heard| Spoken::heard(app, heard)));
-        all.extend(store.said(conversation.id, 0).await?.into_iter().map(Spoken::said));
+        all.extend(store.said(conversation.id).await?.into_iter().map(Spoken::said));
     }
     all.sort_by_key(|line| line.timestamp);
     Ok((idle, all))

@@ -45,7 +45,7 @@ pub async fn log(app: &App, id: &str) -> Result<Markup, Fault> {
 }
 
 fn one(line: &Spoken, shell: bool) -> Markup {
-    let class = if line.role == "user" { "user" } else { line.kind.as_str() };
+    let class = if line.role == "user" { "user" } else { line.kind };
     html! {
         li class={ "line " (class) } {
             @if class == "notice" {
