@@ -5,6 +5,8 @@
 
 use grove_model::{BranchName, CommitSha};
 
+use std::str::FromStr;
+
 use crate::parse;
 use crate::{GitError, Place, Repository};
 
@@ -14,6 +16,21 @@ pub enum Method {
     Merge,
     /// One commit with everything.
     Squash,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no way to merge; the ways are merge and squash")]
+pub struct UnknownMethod(pub String);
+
+impl FromStr for Method {
+    type Err = UnknownMethod;
+    fn from_str(word: &str) -> Result<Self, UnknownMethod> {
+        match word {
+            "merge" => Ok(Method::Merge),
+            "squash" => Ok(Method::Squash),
+            other => Err(UnknownMethod(other.to_owned())),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 
 use grove_model::EnvironmentId;
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::processes::signal_all;
 
 /// Held until dropped.
 #[derive(Debug)]
@@ -22,12 +26,12 @@ pub async fn repository_lock(common_dir: &Path, name: &str) -> io::Result<FileLo
 }
 
 /// The locks of a place where agents work, in files beside each other.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Locks {
     /// Held alone by whoever moves the place, shared by everything that runs there.
-    pub shared: PathBuf,
+    shared: PathBuf,
     /// Held by every process of an agent's run, and nobody else.
-    pub alone: PathBuf,
+    alone: PathBuf,
     /// Held by whoever's turn it is.
     turn: PathBuf,
 }
@@ -47,10 +51,28 @@ impl Locks {
         wait_for(open(&self.turn)?).await
     }
 
+    /// Takes what a run holds, for this process and for all that it starts; whoever moves the place must
+    /// have it alone. `None`: somebody is moving it, or something else runs there.
+    pub fn hold(&self) -> io::Result<Option<RunLocks>> {
+        // One that is inherited, and one that an agent cannot let go.
+        let locks = RunLocks { ours: open(&self.shared)?, shared: open(&self.shared)?, alone: open(&self.alone)? };
+        let (share, have) = (FlockOperation::NonBlockingLockShared, FlockOperation::NonBlockingLockExclusive);
+        let RunLocks { ours, shared, alone } = &locks;
+        for (file, kind) in [(ours, share), (shared, share), (alone, have)] {
+            match flock(file, kind) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let_inherit(shared)?;
+        let_inherit(alone)?;
+        Ok(Some(locks))
+    }
+
     /// Waits until nothing of an earlier run is left; what stays longer than `patience` is ended, since
     /// nobody is there any more who would.
     pub async fn wait_for_runs(&self, patience: Duration) -> io::Result<()> {
-        use rustix::process::{Pid, Signal, kill_process};
         let file = open(&self.alone)?;
         let began = Instant::now();
         loop {
@@ -60,9 +82,7 @@ impl Locks {
                 Err(error) => return Err(error.into()),
             }
             if began.elapsed() > patience {
-                for pid in holders(&file, "WRITE")?.into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
+                signal_all(holders(&file, "WRITE")?, Signal::KILL);
             }
             if began.elapsed() > patience * 2 {
                 return Err(io::Error::other("something of an earlier run does not end"));
@@ -72,6 +92,18 @@ impl Locks {
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
     }
+}
+
+/// What the processes of a run hold, until this value goes and the last of them ends.
+#[derive(Debug)]
+pub struct RunLocks {
+    ours: File,
+    shared: File,
+    alone: File,
+}
+
+fn let_inherit(file: &File) -> io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
 async fn wait_for(file: File) -> io::Result<FileLock> {
@@ -108,7 +140,6 @@ fn open(path: &Path) -> io::Result<File> {
 /// Ends what is left of a run whose supervisor (`is_supervisor`, by process id) is gone, so that
 /// nobody is there any more who would. Whether there was anything.
 pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(u32) -> bool) -> io::Result<bool> {
-    use rustix::process::{Pid, Signal, kill_process};
     let path = Locks::of_environment(common_dir, id)?.alone;
     if !path.exists() {
         return Ok(false);
@@ -122,10 +153,7 @@ pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(
     if left.is_empty() || left.iter().any(|process| is_supervisor(*process)) {
         return Ok(false);
     }
-    for pid in left.into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
-        // It may have ended by itself.
-        let _ = kill_process(pid, Signal::KILL);
-    }
+    signal_all(left, Signal::KILL);
     Ok(true)
 }
 
@@ -220,23 +248,18 @@ impl EnvironmentLock {
 
     /// Lets the programs that this process becomes or starts inherit it.
     pub fn let_inherit(&self) -> io::Result<()> {
-        Ok(rustix::io::fcntl_setfd(&self.file, rustix::io::FdFlags::empty())?)
+        let_inherit(&self.file)
     }
 
     /// Ends the commands that run in the environment: asked first, then not asked. Whether we have
     /// it alone now.
     pub async fn end_commands(&self) -> io::Result<bool> {
-        use rustix::process::{Pid, Signal, kill_process};
         for (signal, tries) in [(Signal::TERM, 150), (Signal::KILL, 150)] {
             for _ in 0..tries {
                 match self.try_alone()? {
                     Holder::Us => return Ok(true),
                     Holder::Mover => {}
-                    Holder::Commands(processes) => {
-                        for pid in processes.into_iter().filter_map(|id| Pid::from_raw(id as i32)) {
-                            let _ = kill_process(pid, signal);
-                        }
-                    }
+                    Holder::Commands(processes) => signal_all(processes, signal),
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -4,7 +4,7 @@
 //! killed cannot end what it started. So every call carries a mark in its environment, which its
 //! children inherit: `<process>.<start>.<call>` of the grove that made it.
 
-use std::collections::HashMap;
+use std::io;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -17,21 +17,60 @@ pub(crate) const MARK: &str = "GROVE_GIT_RUN";
 /// The variable that marks an agent's run and all that descends from it.
 pub const RUN_MARK: &str = "GROVE_RUN";
 
-/// The processes that carry the mark of a run, and the parent of every process.
-pub fn marked_runs() -> (Vec<u32>, HashMap<u32, u32>) {
-    let (mut marked, mut parents) = (Vec::new(), HashMap::new());
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
-        parents.extend(parent.map(|parent| (id, parent)));
-        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        let prefix = format!("{RUN_MARK}=");
-        if environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(prefix.as_bytes())) {
-            marked.push(id);
-        }
+/// A process, as the kernel tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub id: u32,
+    pub parent: u32,
+    pub group: i32,
+    /// It has ended; only its parent has not looked yet.
+    pub ended: bool,
+    /// In the kernel's ticks.
+    started: u64,
+}
+
+impl Process {
+    fn read(id: u32) -> io::Result<Option<Self>> {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+        Ok(Self::of_stat(id, &stat))
     }
-    (marked, parents)
+
+    /// The name, in parentheses, may hold anything; what follows it is a letter and numbers.
+    fn of_stat(id: u32, stat: &str) -> Option<Self> {
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        // Where only the first thread has ended, the process has not.
+        let threads = || std::fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
+        let ended = matches!(*fields.first()?, "Z" | "X") && threads() <= 1;
+        let (parent, group) = (fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?);
+        Some(Self { id, parent, group, ended, started: fields.get(19)?.parse().ok()? })
+    }
+
+    /// All that can be seen.
+    pub fn all() -> Vec<Self> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter_map(|id| Self::read(id).ok().flatten()).collect()
+    }
+
+    /// Whether its environment says `variable=` and then what `mark` begins with.
+    pub fn is_marked(&self, variable: &str, mark: &str) -> bool {
+        let wanted = format!("{variable}={mark}");
+        let environ = std::fs::read(format!("/proc/{}/environ", self.id)).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
+    }
+
+    /// Sends it a signal, unless it has ended meanwhile.
+    pub fn signal(&self, signal: Signal) {
+        signal_all([self.id], signal);
+    }
+}
+
+/// Sends a signal to each that has not ended meanwhile.
+pub(crate) fn signal_all(processes: impl IntoIterator<Item = u32>, signal: Signal) {
+    for pid in processes.into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
+        let _ = kill_process(pid, signal);
+    }
 }
 
 /// Ends what is left of an agent's run, at once.
@@ -64,20 +103,12 @@ pub enum Life {
 
 pub fn life_of(process: u32) -> Life {
     let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return Life::Ended };
-    let stat = match std::fs::read_to_string(format!("/proc/{process}/stat")) {
-        Ok(stat) => stat,
+    match Process::read(process) {
+        Ok(Some(Process { ended: true, .. })) => Life::Ended,
+        Ok(Some(Process { started, .. })) => Life::Since(started),
         // Another user's process may be hidden; a signal of nothing tells whether it is there.
-        Err(_) if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) => return Life::Ended,
-        Err(_) => return Life::Unknown,
-    };
-    // The name, in parentheses, may hold anything; what follows it is numbers.
-    let Some((_, rest)) = stat.rsplit_once(") ") else { return Life::Unknown };
-    let mut fields = rest.split(' ');
-    match (fields.next(), fields.nth(18).map(str::parse)) {
-        // A zombie has ended; only its parent has not looked yet.
-        (Some("Z" | "X"), _) => Life::Ended,
-        (_, Some(Ok(started))) => Life::Since(started),
-        _ => Life::Unknown,
+        Err(_) if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) => Life::Ended,
+        Ok(None) | Err(_) => Life::Unknown,
     }
 }
 
@@ -95,28 +126,13 @@ pub(crate) async fn end_marked(mark: &str, signals: &[Signal]) {
 async fn end_all(variable: &str, mark: &str, signals: &[Signal]) {
     for signal in signals {
         for _ in 0..100 {
-            let marked = marked_processes(variable, mark);
+            let marked: Vec<Process> =
+                Process::all().into_iter().filter(|process| process.is_marked(variable, mark)).collect();
             if marked.is_empty() {
                 return;
             }
-            for pid in marked {
-                let _ = kill_process(pid, *signal);
-            }
+            marked.iter().for_each(|process| process.signal(*signal));
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
-}
-
-/// Processes whose environment carries a mark that begins so.
-fn marked_processes(variable: &str, mark: &str) -> Vec<Pid> {
-    let wanted = format!("{variable}={mark}");
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
-        .filter(|pid| {
-            let environ = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-            environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
-        })
-        .collect()
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BranchName, CommitSha, Kind, PrHead, Work, WorkError};
+use crate::{BranchName, CommitSha, Kind, Work, WorkError};
 
 /// Something that came in from a platform.
 #[derive(Clone, Debug)]
@@ -18,6 +18,11 @@ pub struct Incoming {
     /// Names this delivery; the same one is taken once.
     pub delivery: Option<String>,
     pub event: Event,
+}
+
+/// Whether an adapter is only for people of this machine, who may do whatever the program may.
+pub fn is_of_this_machine(adapter: &str) -> bool {
+    ["web", "cli", "test"].contains(&adapter)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,21 +64,8 @@ impl Hints {
         let (Some(kind), Some(id)) = (self.workflow_type, self.workflow_id.as_deref()) else {
             return Work::thread(self.workflow_id.as_deref().unwrap_or(conversation));
         };
-        match kind {
-            Kind::Issue => Work::issue(id),
-            Kind::Thread => Work::thread(id),
-            Kind::Task => Work::task(id),
-            Kind::Review => Work::review(id, self.pr_sha.clone()),
-            Kind::Pr => Work::pull_request(
-                id,
-                match &self.pr_branch {
-                    Some(branch) if !self.is_fork_pr => {
-                        PrHead::SameRepo { branch: branch.clone(), at: self.pr_sha.clone() }
-                    }
-                    _ => PrHead::Fork { pinned: self.pr_sha.clone() },
-                },
-            ),
-        }
+        let branch = self.pr_branch.as_ref().filter(|_| !self.is_fork_pr);
+        Work::of(kind, id, branch, self.pr_sha.as_ref())
     }
 }
 
@@ -99,6 +91,7 @@ fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PrHead;
 
     fn hints(json: &str) -> Hints {
         serde_json::from_str(json).unwrap()

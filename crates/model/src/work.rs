@@ -158,6 +158,25 @@ impl Work {
         Ok(Work::Task { id: WorkKey::new(Kind::Task, id)? })
     }
 
+    /// The work of this kind and id. A pull request is on `branch` of this repository, or, without one,
+    /// comes from a fork; `at` is its head.
+    pub fn of(kind: Kind, id: &str, branch: Option<&BranchName>, at: Option<&CommitSha>) -> Result<Self, WorkError> {
+        let at = at.cloned();
+        match kind {
+            Kind::Issue => Self::issue(id),
+            Kind::Thread => Self::thread(id),
+            Kind::Task => Self::task(id),
+            Kind::Review => Self::review(id, at),
+            Kind::Pr => Self::pull_request(
+                id,
+                match branch {
+                    Some(branch) => PrHead::SameRepo { branch: branch.clone(), at },
+                    None => PrHead::Fork { pinned: at },
+                },
+            ),
+        }
+    }
+
     pub fn key(&self) -> &WorkKey {
         match self {
             Work::Issue { id }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use grove_model::is_of_this_machine;
+
 use super::{Agent, CommandAgent};
 use crate::settings::{AgentKind, AgentSettings, Settings};
-use crate::talk::OF_THIS_MACHINE;
 
 /// The agent that is always there: the message is a command of the shell.
 const SHELL: &str = "sh";
@@ -49,7 +50,7 @@ impl Agents {
             }
             Some(other) => Err(NoAgent::NotYet { kind: other.kind.as_str() }),
             None if name == SHELL => {
-                if !OF_THIS_MACHINE.contains(&via) {
+                if !is_of_this_machine(via) {
                     return Err(NoAgent::OnlyLocal);
                 }
                 let command = ["sh", "-c", "{prompt}"].map(str::to_owned).to_vec();

@@ -24,6 +24,8 @@ const COMPLAINTS: usize = 16 * 1024;
 const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
 /// How long a supervisor may take to end a run.
 const OVERDUE: Duration = Duration::from_secs(7);
+/// What a killed supervisor leaves is not waited for much.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long output that nobody should be writing any more is waited for.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Where the prompt goes.
@@ -142,7 +144,7 @@ impl Agent for CommandAgent {
         if status.code().is_none() {
             // Somebody killed what would have ended the agent and all that it started.
             end_run(&order.nonce).await;
-            order.place.end_leftovers().await.map_err(|error| self.not_started(&error))?;
+            order.place.locks.wait_for_runs(AT_ONCE).await.map_err(|error| self.not_started(&error))?;
         }
         // Nobody has the other end any more; whoever hid from us is not waited for.
         if !all_read {

@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -19,12 +18,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
-use grove_git::lock::Locks;
-use grove_git::processes::marked_runs;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::{FdFlags, fcntl_setfd};
+use grove_git::lock::{Locks, RunLocks};
+use grove_git::processes::{Process, RUN_MARK};
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpgrp, getppid, kill_process, kill_process_group, set_child_subreaper,
+    Pid, Signal, WaitOptions, getpgrp, getppid, kill_process_group, set_child_subreaper,
     set_parent_process_death_signal, wait,
 };
 use serde::{Deserialize, Serialize};
@@ -39,7 +36,7 @@ pub const NOT_STARTED: u8 = 250;
 pub const MOVED: u8 = 251;
 
 /// How long an agent that was asked to end may take.
-pub const GRACE: Duration = Duration::from_secs(4);
+const GRACE: Duration = Duration::from_secs(4);
 
 /// How long what an agent leaves behind is hunted.
 const STUBBORN: Duration = Duration::from_secs(10);
@@ -59,24 +56,23 @@ pub struct Order {
 /// Where a run is: the locks that the agent and all that it starts hold, and what its directory is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Place {
-    pub shared: PathBuf,
-    pub alone: PathBuf,
-    pub device: u64,
-    pub inode: u64,
+    pub locks: Locks,
+    device: u64,
+    inode: u64,
 }
 
 impl Place {
     /// A directory as it is now.
     pub fn of(directory: &Path, locks: Locks) -> io::Result<Self> {
         let meta = directory.symlink_metadata()?;
-        Ok(Self { shared: locks.shared, alone: locks.alone, device: meta.dev(), inode: meta.ino() })
+        Ok(Self { locks, device: meta.dev(), inode: meta.ino() })
     }
 
-    /// Ends what is left of a run there, at once.
-    pub async fn end_leftovers(&self) -> io::Result<()> {
-        let (folder, name) = (self.shared.parent().unwrap_or(&self.shared), self.shared.file_name());
-        let name = name.unwrap_or_default().to_string_lossy();
-        Locks::in_folder(folder, &name).wait_for_runs(Duration::from_secs(1)).await
+    /// Holds it for a run: from here on it stays where it is. `None`: it is not there any more.
+    fn hold(&self, directory: &Path) -> io::Result<Option<RunLocks>> {
+        let Some(locks) = self.locks.hold()? else { return Ok(None) };
+        let same = directory.symlink_metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (self.device, self.inode));
+        Ok(same.then_some(locks))
     }
 }
 
@@ -129,20 +125,15 @@ fn become_agent(nonce: &str, supervisor: &OsStr, program: &OsStr, arguments: &[O
 /// Ends every process that belongs to a run which nobody supervises any more: killed together with
 /// whoever would have ended it. How many there were.
 pub fn end_unsupervised() -> usize {
-    let mut ended = 0;
-    let (marked, parent_of) = marked_runs();
-    for process in marked {
-        let mut ancestors = std::iter::successors(Some(process), |process| parent_of.get(process).copied());
-        if ancestors.any(is_supervisor) {
-            continue;
-        }
-        if let Some(pid) = Pid::from_raw(process.cast_signed()) {
-            // It may have ended by itself.
-            let _ = kill_process(pid, Signal::KILL);
-            ended += 1;
-        }
-    }
-    ended
+    let all = Process::all();
+    let parent_of: HashMap<u32, u32> = all.iter().map(|process| (process.id, process.parent)).collect();
+    let supervised = |process: &Process| {
+        std::iter::successors(Some(process.id), |process| parent_of.get(process).copied()).any(is_supervisor)
+    };
+    let marked = all.iter().filter(|process| process.is_marked(RUN_MARK, ""));
+    let orphans: Vec<&Process> = marked.filter(|process| !supervised(process)).collect();
+    orphans.iter().for_each(|process| process.signal(Signal::KILL));
+    orphans.len()
 }
 
 /// Whether a process supervises a run.
@@ -162,7 +153,7 @@ async fn supervise() -> io::Result<ExitCode> {
     set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut asked = signal(SignalKind::terminate())?;
     let mut children = signal(SignalKind::child())?;
-    let Some(_locks) = hold(&order.place, &order.cwd)? else {
+    let Some(_locks) = order.place.hold(&order.cwd)? else {
         eprintln!("{}moved", complaint(&order.nonce));
         return Ok(ExitCode::from(MOVED));
     };
@@ -170,7 +161,8 @@ async fn supervise() -> io::Result<ExitCode> {
         Ok(agent) => agent,
         Err(error) => return Ok(not_started(&order.nonce, &error)),
     };
-    let (mut stopping, mut kill_at) = (false, None::<Instant>);
+    // Set when it was asked to end.
+    let mut kill_at = None::<Instant>;
     let (mut ended, mut ended_at) = (None::<ExitStatus>, None::<Instant>);
     let mut nothing = [0; 64];
     loop {
@@ -194,14 +186,15 @@ async fn supervise() -> io::Result<ExitCode> {
             end_descendants();
         }
         // Woken by children that end; looked at anyway while something is to be ended.
-        let pause = if ended.is_some() || stopping { Duration::from_millis(5) } else { Duration::from_secs(3600) };
+        let pause =
+            if ended.is_some() || kill_at.is_some() { Duration::from_millis(5) } else { Duration::from_secs(3600) };
         tokio::select! {
             _ = children.recv() => {}
-            _ = asked.recv(), if !stopping => (stopping, kill_at) = stop(agent),
-            read = control.read(&mut nothing), if !stopping => match read {
+            _ = asked.recv(), if kill_at.is_none() => kill_at = Some(stop(agent)),
+            read = control.read(&mut nothing), if kill_at.is_none() => match read {
                 Ok(1..) => {}
                 // The server closed it, or is gone.
-                Ok(0) | Err(_) => (stopping, kill_at) = stop(agent),
+                Ok(0) | Err(_) => kill_at = Some(stop(agent)),
             },
             () = tokio::time::sleep(pause) => {}
         }
@@ -209,29 +202,10 @@ async fn supervise() -> io::Result<ExitCode> {
 }
 
 /// Asks the agent to end, and says when it will be ended.
-fn stop(agent: Pid) -> (bool, Option<Instant>) {
+fn stop(agent: Pid) -> Instant {
     // It may have ended already.
     let _ = kill_process_group(agent, Signal::TERM);
-    (true, Some(Instant::now() + GRACE))
-}
-
-/// Takes the locks, for us and for all that we start; whoever moves an environment must have them
-/// alone, so that from here on it stays where it is. `None`: it is not there, or somebody is moving it.
-fn hold(place: &Place, cwd: &Path) -> io::Result<Option<[File; 3]>> {
-    let open = |path: &PathBuf| OpenOptions::new().create(true).truncate(false).write(true).open(path);
-    // One that is inherited, and one that an agent cannot let go.
-    let (ours, shared, alone) = (open(&place.shared)?, open(&place.shared)?, open(&place.alone)?);
-    let (share, have) = (FlockOperation::NonBlockingLockShared, FlockOperation::NonBlockingLockExclusive);
-    for (file, kind, inherited) in [(&ours, share, false), (&shared, share, true), (&alone, have, true)] {
-        match flock(file, kind) {
-            Ok(()) if inherited => fcntl_setfd(file, FdFlags::empty())?,
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let same = cwd.symlink_metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (place.device, place.inode));
-    Ok(same.then_some([ours, shared, alone]))
+    Instant::now() + GRACE
 }
 
 fn start(order: &Order) -> io::Result<Pid> {
@@ -267,42 +241,25 @@ fn reap() -> Option<(Pid, ExitStatus)> {
 /// Ends all that descends from us, with their process groups: what forks ahead of us is in one of them.
 fn end_descendants() {
     let ours = getpgrp();
-    for (pid, group) in descendants() {
+    for process in descendants() {
         // Each may have ended meanwhile.
-        if let Some(group) = group.filter(|group| *group != ours) {
+        if let Some(group) = Pid::from_raw(process.group).filter(|group| *group != ours) {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let _ = kill_process(pid, Signal::KILL);
+        process.signal(Signal::KILL);
     }
 }
 
-/// What descends from us, and the process group of each.
-fn descendants() -> Vec<(Pid, Option<Pid>)> {
-    let mut children: HashMap<i32, Vec<(i32, Option<Pid>)>> = HashMap::new();
-    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(id) = process.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
-        // The name, in parentheses, may hold anything.
-        let mut fields = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default().split(' ');
-        // What has ended only waits to be reaped; unless only its first thread has.
-        let threads = || std::fs::read_dir(process.path().join("task")).map_or(0, Iterator::count);
-        match fields.next() {
-            None => continue,
-            Some("Z" | "X") if threads() <= 1 => continue,
-            Some(_) => {}
-        }
-        let parent = fields.next().and_then(|parent| parent.parse().ok());
-        let group = fields.next().and_then(|group| group.parse().ok()).and_then(Pid::from_raw);
-        if let Some(parent) = parent {
-            children.entry(parent).or_default().push((id, group));
-        }
+fn descendants() -> Vec<Process> {
+    let mut children: HashMap<u32, Vec<Process>> = HashMap::new();
+    for process in Process::all().into_iter().filter(|process| !process.ended) {
+        children.entry(process.parent).or_default().push(process);
     }
-    let mut open = vec![std::process::id().cast_signed()];
-    let mut found = Vec::new();
+    let (mut open, mut found) = (vec![std::process::id()], Vec::new());
     while let Some(parent) = open.pop() {
-        for &(child, group) in children.get(&parent).map(Vec::as_slice).unwrap_or_default() {
-            open.push(child);
-            found.extend(Pid::from_raw(child).map(|pid| (pid, group)));
+        for child in children.remove(&parent).unwrap_or_default() {
+            open.push(child.id);
+            found.push(child);
         }
     }
     found

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use grove_model::is_of_this_machine;
+
 use crate::Problem;
-use crate::talk::{Desk, OF_THIS_MACHINE};
+use crate::talk::Desk;
 
 pub async fn list(desk: &Desk<'_>) -> Result<String, Problem> {
     let codebases = desk.talks.store.codebases().await?;
@@ -36,7 +38,7 @@ pub async fn register(desk: &Desk<'_>, path: &str) -> Result<String, Problem> {
 /// One that is somewhere else. A path is for `/register`, which looks whether it may be used.
 pub async fn clone(desk: &Desk<'_>, address: &str) -> Result<String, Problem> {
     let local = address.starts_with("file:") || Path::new(address).exists();
-    if local && !OF_THIS_MACHINE.contains(&desk.message.via.as_str()) {
+    if local && !is_of_this_machine(&desk.message.via) {
         let message = format!("`{address}` is on this machine.");
         return Err(Problem::new("outside_root", message, "Use `/register PATH` for a repository of this machine."));
     }

@@ -1,11 +1,16 @@
 //! `/help`
 
-use super::COMMANDS;
+use super::{COMMANDS, Entry};
 
 pub fn run() -> String {
-    let lines = COMMANDS.iter().map(|entry| {
-        let usage = if entry.usage.is_empty() { String::new() } else { format!(" {}", entry.usage) };
-        format!("- `/{}{usage}`: {}", entry.name, entry.about)
-    });
-    format!("Anything that is not a command goes to the agent.\n\n{}", lines.collect::<Vec<_>>().join("\n"))
+    format!("Anything that is not a command goes to the agent.\n\n{}", listed("/", COMMANDS))
+}
+
+/// A line for each command.
+pub fn listed(prefix: &str, commands: &[Entry]) -> String {
+    let line = |Entry { name, usage, about }: &Entry| {
+        let space = if usage.is_empty() { "" } else { " " };
+        format!("- `{prefix}{name}{space}{usage}`: {about}")
+    };
+    commands.iter().map(line).collect::<Vec<_>>().join("\n")
 }

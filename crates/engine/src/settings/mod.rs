@@ -15,6 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use grove_git::base::FetchPolicy;
+use grove_git::finish::Method;
 
 pub use agents::{AgentKind, AgentSettings};
 pub use home::grove_home;
@@ -194,9 +195,8 @@ impl Settings {
         self.count("limits.max_worktrees_per_codebase")
     }
 
-    /// `merge` or `squash`.
-    pub fn finish_method(&self) -> &str {
-        self.text("cleanup.finish_method").unwrap_or("merge")
+    pub fn finish_method(&self) -> Method {
+        self.text("cleanup.finish_method").and_then(|word| word.parse().ok()).unwrap_or(Method::Merge)
     }
 
     pub fn stale_days(&self) -> u64 {

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use grove_model::is_of_this_machine;
+
 use super::Desk;
 use crate::Problem;
-
-/// Where the people of this machine talk: they may go anywhere that the program may.
-pub const OF_THIS_MACHINE: [&str; 3] = ["web", "cli", "test"];
 
 const CHOOSE: &str = "Choose a directory that is there, by its whole path.";
 
@@ -49,7 +48,7 @@ impl Desk<'_> {
             .ok_or_else(|| Problem::new("not_found", format!("{} is not a directory.", path.display()), CHOOSE))?;
         let allowed = match self.talks.settings.allowed_root() {
             Some(root) => root.canonicalize().is_ok_and(|root| folder.starts_with(root)),
-            None => OF_THIS_MACHINE.contains(&self.message.via.as_str()),
+            None => is_of_this_machine(&self.message.via),
         };
         if !allowed {
             let message = format!("{} is outside of what may be used from here.", folder.display());

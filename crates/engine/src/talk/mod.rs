@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use folder::OF_THIS_MACHINE;
 use grove_git::Git;
 use grove_model::{Codebase, ConversationId, Event, Incoming, MessageId};
 use grove_store::{Accepted, Conversation, Message, Store, StoreError};

@@ -84,11 +84,9 @@ impl Talks {
     async fn next_turn(&self) -> Result<Option<TurnKey>, StoreError> {
         let now = Moment::now();
         for waiting in self.store.waiting_conversations().await? {
-            let free = match &waiting.owner {
-                // What we are about to have given back is still being worked on.
+            let free = match waiting.owner.as_ref().filter(|owner| *owner != this_process()) {
+                // Nobody's, or ours: also one that we are giving back, or could not give back.
                 None => !self.is_running(waiting.conversation),
-                // One that we could not give back is still ours, and nobody works on it.
-                Some(owner) if owner == this_process() => !self.is_running(waiting.conversation),
                 Some(owner) => is_gone(owner, waiting.until, now),
             };
             if !free || !self.is_for_us(waiting.conversation) {

@@ -128,11 +128,13 @@ impl Desk<'_> {
             let mut notices = Vec::new();
             if let Some(branch) = &self.conversation.removed_branch {
                 notices.push(reply_text::removed_meanwhile(branch));
-                self.talks.store.told_of_removal(self.conversation.id).await?;
             }
             let new_here = self.conversation.environment != Some(outcome.environment.id);
             notices.extend(reply_text::place(&outcome, hints, new_here));
             self.say(key, &notices).await?;
+            if self.conversation.removed_branch.is_some() {
+                self.talks.store.told_of_removal(self.conversation.id).await?;
+            }
             self.talks.tell_watchers(TalkEvent::Worktrees);
             *told = true;
         }
@@ -253,12 +255,6 @@ impl Desk<'_> {
         // Cleaned before it is cut: half a secret is not known for one.
         let (text, dropped) = reply_text::last_part(&text);
         let text = reply_text::shortened(&self.talks.redactor.clean(text), left_out + dropped);
-        let ended = match ended {
-            Ended::Badly { code, last_lines } => {
-                Ended::Badly { code, last_lines: self.talks.redactor.clean(&last_lines) }
-            }
-            other => other,
-        };
         let cut = |answer: String| Ending { answer: Some(answer), end: End::Interrupted };
         Ok(match ended {
             Ended::Well => Ending::done(reply_text::answer(&text)),

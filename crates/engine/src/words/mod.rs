@@ -8,7 +8,7 @@ mod removal;
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
-use grove_git::finish::FinishError;
+use grove_git::finish::{FinishError, UnknownMethod};
 use grove_git::repository::RepositoryError;
 use grove_git::sync::SyncError;
 use grove_git::worktree::{AddError, TargetError};
@@ -95,6 +95,12 @@ impl From<WorkError> for Problem {
             }
             _ => Problem::new("bad_work", sentence(&error.to_string()), "Give another id with `--id`."),
         }
+    }
+}
+
+impl From<UnknownMethod> for Problem {
+    fn from(error: UnknownMethod) -> Self {
+        Problem::new("usage", sentence(&error.to_string()), "Give one of them.")
     }
 }
 

@@ -1,7 +1,5 @@
 //! `/worktree finish [--method merge|squash]` and `/worktree abort`
 
-use grove_git::finish::Method;
-
 use super::{Line, meant};
 use crate::Problem;
 use crate::removal::Asker;
@@ -9,15 +7,8 @@ use crate::talk::Desk;
 use crate::words::done;
 
 pub async fn finish(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let method = line.value("--method")?;
-    let method = match method.as_deref().unwrap_or(desk.talks.settings.finish_method()) {
-        "merge" => Method::Merge,
-        "squash" => Method::Squash,
-        other => {
-            let message = format!("`{other}` is no way to merge.");
-            return Err(Problem::new("usage", message, "Use `--method merge` or `--method squash`."));
-        }
-    };
+    let method = line.value("--method")?.as_deref().map(str::parse).transpose()?;
+    let method = method.unwrap_or(desk.talks.settings.finish_method());
     let (codebase, environment) = meant(desk, &mut line).await?;
     let (finished, removed) =
         desk.talks.isolation.finish(&codebase, &environment, method, Asker::Conversation(desk.reference())).await?;

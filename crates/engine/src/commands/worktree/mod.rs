@@ -16,6 +16,7 @@ mod why;
 
 use grove_model::{Codebase, Environment};
 
+use super::help::listed;
 use super::{Entry, Line, entry, nearest, not_yet, unknown};
 use crate::Problem;
 use crate::isolation::find;
@@ -75,11 +76,7 @@ pub(super) async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Probl
 }
 
 fn help() -> String {
-    let lines = COMMANDS.iter().map(|entry| {
-        let usage = if entry.usage.is_empty() { String::new() } else { format!(" {}", entry.usage) };
-        format!("- `/worktree {}{usage}`: {}", entry.name, entry.about)
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    listed("/worktree ", COMMANDS)
 }
 
 /// The conversation's codebase.

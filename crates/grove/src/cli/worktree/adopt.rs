@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use grove_engine::isolation::{CreatedBy, How};
-use grove_model::{Kind, PrHead, Work};
+use grove_model::{Kind, Work};
 
 use super::{Context, Done, view_of};
 use crate::output;
@@ -26,11 +26,7 @@ pub struct Args {
 
 pub async fn run(context: &Context, args: &Args) -> Done {
     let work = match (args.kind, args.id.as_deref()) {
-        (Some(Kind::Issue), Some(id)) => Some(Work::issue(id)?),
-        (Some(Kind::Pr), Some(id)) => Some(Work::pull_request(id, PrHead::Fork { pinned: None })?),
-        (Some(Kind::Review), Some(id)) => Some(Work::review(id, None)?),
-        (Some(Kind::Thread), Some(id)) => Some(Work::thread(id)?),
-        (Some(Kind::Task), Some(id)) => Some(Work::task(id)?),
+        (Some(kind), Some(id)) => Some(Work::of(kind, id, None, None)?),
         _ => None,
     };
     let store = context.store().await?;

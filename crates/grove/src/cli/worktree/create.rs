@@ -6,7 +6,7 @@ use grove_engine::Problem;
 use grove_engine::isolation::resolve::Relation;
 use grove_engine::isolation::{CreatedBy, Hints, How, Outcome, Wish};
 use grove_engine::view::View;
-use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
+use grove_model::{BranchName, CommitSha, Kind, Work};
 
 use super::{Context, Done, view_of};
 use crate::output;
@@ -88,18 +88,7 @@ fn wish(args: &Args) -> Result<Wish, Problem> {
         return Err(Problem::new("usage", message, "See `grove worktree create --help`."));
     }
     let work = match (args.kind, args.id.as_deref(), &named) {
-        (Some(kind), Some(id), named) => match kind {
-            Kind::Issue => Work::issue(id)?,
-            Kind::Thread => Work::thread(id)?,
-            Kind::Task => Work::task(id)?,
-            Kind::Review => Work::review(id, args.sha.clone())?,
-            Kind::Pr => match named {
-                Some(branch) if !args.fork => {
-                    Work::pull_request(id, PrHead::SameRepo { branch: branch.clone(), at: args.sha.clone() })?
-                }
-                _ => Work::pull_request(id, PrHead::Fork { pinned: args.sha.clone() })?,
-            },
-        },
+        (Some(kind), Some(id), named) => Work::of(kind, id, named.as_ref().filter(|_| !args.fork), args.sha.as_ref())?,
         (_, _, Some(name)) => Work::task(name.as_str())?,
         _ => return Err(Problem::new("usage", "A name is missing.", "Give NAME, or `--kind` with `--id`.")),
     };

@@ -31,9 +31,10 @@ enum How {
 pub async fn finish(context: &Context, args: &Args) -> Done {
     let store = context.store().await?;
     let (codebase, environment) = context.environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
-    let method = match (args.method, context.settings.finish_method()) {
-        (Some(How::Squash), _) | (None, "squash") => Method::Squash,
-        _ => Method::Merge,
+    let method = match args.method {
+        Some(How::Merge) => Method::Merge,
+        Some(How::Squash) => Method::Squash,
+        None => context.settings.finish_method(),
     };
     let waiting = output::spinner("Merging", context.json);
     let finished = context.isolation(&store).finish(&codebase, &environment, method, Asker::Person).await;

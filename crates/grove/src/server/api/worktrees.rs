@@ -9,12 +9,10 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use grove_engine::isolation::{CreatedBy, Hints, Wish, find};
 use grove_engine::removal::{Asker, RemovalWish};
-use grove_engine::settings::Settings;
 use grove_engine::talk::TalkEvent;
 use grove_engine::view::View;
 use grove_engine::{Problem, isolation};
-use grove_git::finish::Method;
-use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Kind, PrHead, Work};
+use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Kind, Work};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -69,14 +67,7 @@ async fn create(State(app): Shared, Body(wanted): Body<Wanted>) -> Result<(Statu
     let codebase = app.talks.codebases.only_or_named(wanted.codebase.as_deref()).await?;
     let branch = wanted.name.as_deref().map(BranchName::parse).transpose()?;
     let work = match (wanted.kind, wanted.id.as_deref(), &branch) {
-        (Some(Kind::Issue), Some(id), _) => Work::issue(id)?,
-        (Some(Kind::Thread), Some(id), _) => Work::thread(id)?,
-        (Some(Kind::Task), Some(id), _) => Work::task(id)?,
-        (Some(Kind::Review), Some(id), _) => Work::review(id, None)?,
-        (Some(Kind::Pr), Some(id), Some(branch)) => {
-            Work::pull_request(id, PrHead::SameRepo { branch: branch.clone(), at: None })?
-        }
-        (Some(Kind::Pr), Some(id), None) => Work::pull_request(id, PrHead::Fork { pinned: None })?,
+        (Some(kind), Some(id), branch) => Work::of(kind, id, branch.as_ref(), None)?,
         (None, None, Some(name)) => Work::task(name.as_str())?,
         _ => {
             let problem =
@@ -202,23 +193,14 @@ struct How {
     method: Option<String>,
 }
 
-fn method_of(how: &How, settings: &Settings) -> Result<Method, Problem> {
-    match how.method.as_deref().unwrap_or(settings.finish_method()) {
-        "merge" => Ok(Method::Merge),
-        "squash" => Ok(Method::Squash),
-        other => {
-            Err(Problem::new("bad_request", format!("`{other}` is no way to merge."), "Give `merge` or `squash`."))
-        }
-    }
-}
-
 async fn finish(
     State(app): Shared,
     Path(id): Path<String>,
     query: Result<Query<How>, QueryRejection>,
 ) -> Result<Json<Value>, Fault> {
     let Query(how) = query.map_err(|rejection| bad_query(&rejection))?;
-    let method = method_of(&how, &app.talks.settings)?;
+    let method = how.method.as_deref().map(str::parse).transpose()?;
+    let method = method.unwrap_or(app.talks.settings.finish_method());
     let (codebase, environment) = found(&app, &id).await?;
     let (finished, removed) = app.talks.isolation.finish(&codebase, &environment, method, Asker::Person).await?;
     app.talks.tell_watchers(TalkEvent::Worktrees);
