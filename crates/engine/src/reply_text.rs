@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use grove_model::Hints;
+use grove_store::Exchange;
 
 use crate::Problem;
-use crate::agent::{AgentError, NoAgent};
+use crate::agent::{AgentError, AgentEvent, NoAgent};
 use crate::isolation::resolve::Relation;
 use crate::isolation::{How, Outcome};
 
@@ -158,6 +159,68 @@ pub fn agent_failed(agent: &str, code: i32, text: &str, last_lines: &str) -> Str
     with_text(text, &format!("The agent `{agent}` failed with exit code {code}.{lines}"))
 }
 
+/// The agent said itself that it failed.
+pub fn agent_gave_up(agent: &str, text: &str, why: &str) -> String {
+    let why = why.trim().trim_end_matches('.');
+    with_text(text, &format!("The agent `{agent}` failed: {why}."))
+}
+
+pub fn over_budget(agent: &str, text: &str) -> String {
+    with_text(text, &format!("The agent `{agent}` has used up what a run may cost, and was ended."))
+}
+
+pub fn session_forgotten(agent: &str) -> String {
+    format!(
+        "The agent `{agent}` does not know its earlier session any more. A new one begins with the recent messages."
+    )
+}
+
+/// How much a new session is told of what was said before.
+const LATELY: usize = 12_000;
+/// How much of one text of that.
+const LATELY_EACH: usize = 2_000;
+
+/// What was said lately, for an agent that does not remember it; commands are not for it.
+pub fn lately(before: &[Exchange]) -> Option<String> {
+    let cut = |text: &str| {
+        let short: String = text.trim().chars().take(LATELY_EACH).collect();
+        if short.len() < text.trim().len() { format!("{short}…") } else { short }
+    };
+    let mut parts = Vec::new();
+    let mut room = LATELY;
+    for exchange in before.iter().rev().filter(|exchange| !exchange.text.trim_start().starts_with('/')) {
+        let answer = exchange.answer.as_deref().map(|answer| format!("\n\nYou: {}", cut(answer))).unwrap_or_default();
+        let part = format!("Person: {}{answer}", cut(&exchange.text));
+        let Some(left) = room.checked_sub(part.len()) else { break };
+        room = left;
+        parts.push(part);
+    }
+    parts.reverse();
+    (!parts.is_empty())
+        .then(|| format!("What was said in this conversation before:\n\n{}\n\nThe message now:", parts.join("\n\n")))
+}
+
+/// What an agent does, in one line; not everything is worth one.
+pub fn step(event: &AgentEvent) -> Option<String> {
+    let with = |name: &str, about: &str| if about.is_empty() { name.to_owned() } else { format!("{name}: {about}") };
+    match event {
+        AgentEvent::ToolUse { name, about } => Some(with(name, about)),
+        AgentEvent::ToolResult { failed: true, about } => Some(with("failed", about)),
+        AgentEvent::Permission { about, given: false } => Some(format!("not allowed: {about}")),
+        AgentEvent::Plan(steps) => {
+            let done = steps.iter().filter(|step| step.done).count();
+            let next = steps.iter().find(|step| !step.done).map_or("", |step| step.text.as_str());
+            Some(with(&format!("plan, {done} of {} done", steps.len()), next))
+        }
+        AgentEvent::ToolResult { failed: false, .. }
+        | AgentEvent::Permission { given: true, .. }
+        | AgentEvent::Delta(_)
+        | AgentEvent::Text(_)
+        | AgentEvent::Usage(_)
+        | AgentEvent::Session(_) => None,
+    }
+}
+
 pub fn timed_out(agent: &str, text: &str) -> String {
     with_text(text, &format!("The agent `{agent}` took too long and was ended. /retry runs it again."))
 }
@@ -197,9 +260,7 @@ impl From<NoAgent> for Problem {
             NoAgent::Unknown { known, .. } => {
                 Problem::new("no_agent", message, format!("There are: {}.", known.join(", ")))
             }
-            NoAgent::NotYet { .. } => {
-                Problem::new("no_agent", message, "Use `kind = \"command\"` until then, or `/agent sh`.")
-            }
+            NoAgent::NotYet => Problem::new("no_agent", message, "Choose another with `/agent NAME`."),
             NoAgent::OnlyLocal => Problem::new(
                 "no_agent",
                 message,
@@ -216,6 +277,7 @@ impl From<AgentError> for Problem {
             AgentError::NotStarted { .. } => {
                 "Check that the program is installed and on PATH; `/agent NAME` chooses another."
             }
+            AgentError::NotInstalled { how, .. } => how,
             AgentError::TooLong { .. } => "Say it in fewer words, or let the agent read it from its standard input.",
             AgentError::Moved(_) => "Choose another directory with `/cwd PATH`.",
         };

@@ -207,6 +207,7 @@ function connect() {
     if (event.platform === 'web') lookAgain(others, 200);
   });
   on('delta', (event) => { if (ours(event)) grow(event.text); });
+  on('step', (event) => { if (ours(event)) grow(`${live === '' || live.endsWith('\n') ? '' : '\n'}· ${event.text}\n`); });
   on('said', (event) => {
     if (!ours(event)) return;
     answered = live.length;

@@ -45,6 +45,9 @@ const AGAIN: &str = messages!(
     "WHERE conversation_id = $1 AND seq < $2 AND status IN ('interrupted', 'failed') ORDER BY seq DESC LIMIT 50"
 );
 pub(crate) const WANTS_STOP: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running' AND stop = 1";
+const LATELY: &str = "SELECT i.id AS id, i.event AS event, o.text AS answer FROM grove_inbox i \
+     LEFT JOIN grove_outbox o ON o.inbox_id = i.id AND o.kind = 'answer' \
+     WHERE i.conversation_id = $1 AND i.seq < $2 ORDER BY i.seq DESC LIMIT $3";
 const HEARD: &str = messages!("WHERE conversation_id = $1 ORDER BY seq");
 const MESSAGE: &str = messages!("WHERE id = $1");
 const FIRST_HEARD: &str = messages!("WHERE conversation_id = $1 ORDER BY seq LIMIT 1");
@@ -87,6 +90,13 @@ pub struct Message {
     pub via: String,
 }
 
+/// What somebody said, and what was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    pub text: String,
+    pub answer: Option<String>,
+}
+
 /// A message that waits for a free place.
 #[derive(Clone, Copy, Debug)]
 pub struct Queued {
@@ -97,6 +107,23 @@ pub struct Queued {
 }
 
 impl Store {
+    /// What was said in a conversation before a message, the oldest first; of as many messages.
+    pub async fn lately(&self, before: &Message, most: i64) -> Result<Vec<Exchange>, StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(LATELY).bind(before.conversation.to_string()).bind(before.seq).bind(most);
+            let mut found = Vec::new();
+            for row in query.fetch_all(&self.pool).await?.iter().rev() {
+                let row = Reader { row, table: INBOX };
+                let event = serde_json::from_str(&row.text("event")?).map_err(|error| row.nonsense("event", &error))?;
+                if let Event::Message { text, .. } = event {
+                    found.push(Exchange { text, answer: row.optional_text("answer")? });
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
     /// The same; if it begins a conversation, that is about this codebase.
     pub async fn accept_about(
         &self,

@@ -22,13 +22,14 @@ mod row;
 mod sessions;
 mod trash;
 mod turns;
+mod usage;
 mod verdicts;
 
 pub use codebases::NewCodebase;
 pub use conversations::{Conversation, ConversationRef};
 pub use environments::{Adopted, Claim, NewEnvironment};
 pub use error::StoreError;
-pub use inbox::{Accepted, Message, Queued};
+pub use inbox::{Accepted, Exchange, Message, Queued};
 pub use journal::JournalLine;
 pub use migrations::{latest_version, migrate_to};
 pub use open::{Engine, Options};
@@ -36,6 +37,7 @@ pub use outbox::{Manner, Said};
 pub use sessions::{Session, SessionFacts};
 pub use trash::{Begun, Intent, Phase, TrashRow};
 pub use turns::{End, TurnKey, Waiting};
+pub use usage::Usage;
 pub use verdicts::VerdictKey;
 
 use std::future::Future;

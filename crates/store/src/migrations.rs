@@ -19,6 +19,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (5, "verdicts", include_str!("../migrations/0005_verdicts.sql")),
     (6, "sizes", include_str!("../migrations/0006_sizes.sql")),
     (7, "talk", include_str!("../migrations/0007_talk.sql")),
+    (8, "usage", include_str!("../migrations/0008_usage.sql")),
 ];
 
 fn migrator() -> Migrator {

@@ -4,7 +4,7 @@ use grove_model::{ConversationId, Moment, Nonce};
 use serde::{Deserialize, Serialize};
 
 use crate::row::Reader;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, Usage};
 
 const ACTIVE: &str = "SELECT id, ai_assistant_type, assistant_session_id, metadata FROM remote_agent_sessions \
      WHERE conversation_id = $1 AND active = 1 ORDER BY started_at DESC LIMIT 1";
@@ -13,6 +13,8 @@ const END: &str =
 const START: &str = "INSERT INTO remote_agent_sessions \
      (id, conversation_id, ai_assistant_type, assistant_session_id, active, metadata, started_at) \
      VALUES ($1, $2, $3, $4, 1, $5, $6) ON CONFLICT (id) DO NOTHING";
+
+const KEEP: &str = "UPDATE remote_agent_sessions SET assistant_session_id = $2, metadata = $3 WHERE id = $1";
 
 /// One run history of one agent in one conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,10 @@ pub struct SessionFacts {
     pub last_command: Option<String>,
     /// Where it runs; an agent's memory belongs to a place.
     pub cwd: Option<String>,
+    /// The agent has said that it is in it.
+    pub begun: bool,
+    /// What its runs have taken.
+    pub taken: Usage,
 }
 
 impl Store {
@@ -50,15 +56,27 @@ impl Store {
         .await
     }
 
-    /// Begins a session in a place; whatever was there before has ended.
+    /// Keeps what is known of a session.
+    pub async fn keep_session(&self, session: &Session) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let keep = sqlx::query(KEEP).bind(session.id.clone()).bind(session.assistant_id.clone());
+            keep.bind(text(&session.facts)?).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Begins a session in a place, under the name that was chosen for it; whatever was there before
+    /// has ended.
     pub async fn start_session(
         &self,
         conversation: ConversationId,
         agent: &str,
         cwd: &str,
+        assistant_id: Option<String>,
     ) -> Result<Session, StoreError> {
-        let facts = SessionFacts { last_command: None, cwd: Some(cwd.to_owned()) };
-        let session = Session { id: Nonce::new().to_string(), agent: agent.to_owned(), assistant_id: None, facts };
+        let facts = SessionFacts { last_command: None, cwd: Some(cwd.to_owned()), ..SessionFacts::default() };
+        let session = Session { id: Nonce::new().to_string(), agent: agent.to_owned(), assistant_id, facts };
         self.retry(|| async {
             let now = Moment::now().to_string();
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;

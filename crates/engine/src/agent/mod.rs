@@ -1,29 +1,106 @@
 //! The seam to coding agents.
 //!
 //! An [`Agent`] is started in a [`WorkDir`] with a prompt, says what it does while it does it, and
-//! ends with an [`Outcome`]. Nothing else in the engine knows which program it is.
+//! ends with an [`Outcome`]. Nothing else in the engine knows which program it is. [`program`] runs
+//! the program under its supervisor; a driver is what knows how one kind of program is spoken to.
 
+mod about;
 mod choose;
+mod claude;
+mod codex;
 mod command;
+mod environment;
+mod heard;
+mod known;
+mod lines;
 mod place;
+mod program;
 pub mod supervise;
 mod tail;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::settings::AgentSettings;
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub use choose::{Agents, NoAgent};
+pub use claude::ClaudeAgent;
+pub use codex::CodexAgent;
 pub use command::CommandAgent;
+pub use known::{KNOWN, Known, find, known, of_kind};
 pub use place::{Folder, Ready, ReadyEnvironment, WorkDir};
 pub use tail::Tail;
 
+/// What is kept of an agent's text.
+const KEPT: usize = 64 * 1024 * 1024;
+
 /// What an agent says while it works.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
-    /// A piece of its text.
+    /// A piece of a text that is on its way.
+    Delta(String),
+    /// A whole text; the deltas since the last one were pieces of it.
     Text(String),
+    /// It uses a tool: which, and on what, in a few words.
+    ToolUse {
+        name: String,
+        about: String,
+    },
+    /// What a tool gave, in a few words.
+    ToolResult {
+        failed: bool,
+        about: String,
+    },
+    Plan(Vec<Step>),
+    /// It asked for leave to do something, which was given or not.
+    Permission {
+        about: String,
+        given: bool,
+    },
+    /// What the run has taken so far.
+    Usage(Usage),
+    /// Its own name for the session that runs.
+    Session(String),
+}
+
+/// A step of an agent's plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub text: String,
+    pub done: bool,
+}
+
+/// What a run took; a part that the agent does not tell is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// In US dollars.
+    pub cost: f64,
+}
+
+impl From<Usage> for grove_store::Usage {
+    fn from(usage: Usage) -> Self {
+        let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        Self {
+            input_tokens: tokens(usage.input_tokens),
+            output_tokens: tokens(usage.output_tokens),
+            // As good as exact: dollars are few.
+            cost_microdollars: (usage.cost * 1e6).round() as i64,
+        }
+    }
+}
+
+impl From<grove_store::Usage> for Usage {
+    fn from(usage: grove_store::Usage) -> Self {
+        let tokens = |count: i64| u64::try_from(count).unwrap_or(0);
+        Self {
+            input_tokens: tokens(usage.input_tokens),
+            output_tokens: tokens(usage.output_tokens),
+            cost: usage.cost_microdollars as f64 / 1e6,
+        }
+    }
 }
 
 /// Why a run is to end before its time.
@@ -37,12 +114,47 @@ pub enum Cancel {
     LostTurn,
 }
 
+/// What an agent remembers from one message to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Every message is its first.
+    None,
+    /// Sessions that belong to a directory, under a name that we choose.
+    OfPlace,
+    /// Sessions that go along to another directory, under a name that it chooses.
+    Travels,
+}
+
+/// Which of its sessions an agent is to work in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionWish {
+    /// A new one, under a name of its choice.
+    New,
+    /// A new one under this name; it may have been begun already by a run that was cut short.
+    Named(String),
+    Resume(String),
+}
+
+/// Which tools an agent may use, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tools {
+    /// Only these; empty: all.
+    pub allowed: Vec<String>,
+    pub disallowed: Vec<String>,
+    /// It changes nothing.
+    pub read_only: bool,
+}
+
 /// One turn of an agent.
 pub struct Run<'a> {
     pub place: &'a WorkDir,
     pub prompt: &'a str,
+    pub session: SessionWish,
+    /// What the session has taken before.
+    pub before: Usage,
+    pub tools: &'a Tools,
     /// Takes what it says on the way.
-    pub says: &'a (dyn Fn(AgentEvent) + Send + Sync),
+    pub says: mpsc::Sender<AgentEvent>,
     pub cancel: watch::Receiver<Option<Cancel>>,
 }
 
@@ -55,15 +167,22 @@ pub enum Ended {
         code: i32,
         last_lines: String,
     },
+    /// The agent says itself that it failed, and why.
+    Failed(String),
+    /// It does not know the session that it was to go on with.
+    NoSession,
+    /// It took more than it may.
+    OverBudget,
     Cancelled(Cancel),
     TimedOut,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub text: String,
     /// How many bytes before `text` were not kept.
     pub left_out: u64,
+    pub usage: Usage,
     pub ended: Ended,
 }
 
@@ -72,22 +191,36 @@ pub struct Outcome {
 pub enum AgentError {
     #[error("the agent `{name}` cannot be started: {why}")]
     NotStarted { name: String, why: String },
+    #[error("the agent `{name}` needs the program `{program}`, which is not installed")]
+    NotInstalled { name: String, program: String, how: &'static str },
     #[error("the message is too long for the agent `{name}`, which takes it as an argument")]
     TooLong { name: String },
     /// Nothing was started; choosing the place again may help.
     #[error("{} is not there any more", .0.display())]
-    Moved(std::path::PathBuf),
+    Moved(PathBuf),
 }
 
 #[async_trait]
 pub trait Agent: Send + Sync {
     fn name(&self) -> &str;
 
+    fn memory(&self) -> Memory;
+
     async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError>;
 }
 
+/// Sees that an agent's program is there, before anything is begun.
+fn installed(name: &str, settings: &AgentSettings) -> Result<(), AgentError> {
+    let program = settings.command.first().map_or("", String::as_str);
+    if find(program, &settings.env).is_some() {
+        return Ok(());
+    }
+    let how = known(name).or_else(|| of_kind(settings.kind)).map_or("Install it.", |known| known.install);
+    Err(AgentError::NotInstalled { name: name.to_owned(), program: program.to_owned(), how })
+}
+
 /// The program that starts agents and ends everything descended from them: this one.
-pub(crate) fn supervisor() -> std::io::Result<std::path::PathBuf> {
+pub(crate) fn supervisor() -> std::io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     // Replaced by a newer build while it runs, it is still itself.
     let itself = Path::new("/proc/self/exe");

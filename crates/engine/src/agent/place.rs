@@ -66,6 +66,8 @@ impl WorkDir {
 pub struct ReadyEnvironment {
     pub codebase: Codebase,
     pub environment: Environment,
+    /// Its own folder in the repository.
+    pub entry: PathBuf,
     place: Place,
     _turn: FileLock,
 }
@@ -92,12 +94,12 @@ impl Isolation {
         locks.wait_for_runs(PATIENCE).await.map_err(failed)?;
         let now = self.reread(environment).await?;
         let broken = |why: String| IsolationError::Broken { path: now.path.clone(), why };
-        match on_disk(&now, common_dir) {
-            OnDisk::Worktree(entry) if knows(&entry, &now.path) => {}
+        let entry = match on_disk(&now, common_dir) {
+            OnDisk::Worktree(entry) if knows(&entry, &now.path) => entry,
             OnDisk::Worktree(_) => return Err(broken("its `.git` leads to another worktree".to_owned())),
             OnDisk::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
             OnDisk::Gone | OnDisk::NotMounted | OnDisk::Unknown(_) => return Ok(Ready::Changed),
-        }
+        };
         let init_failed = now.metadata.init_script.as_ref().is_some_and(|script| script.error.is_some());
         match now.status {
             Status::Active => {}
@@ -107,6 +109,7 @@ impl Isolation {
             _ => return Ok(Ready::Changed),
         }
         let place = Place::of(&now.path, locks).map_err(failed)?;
-        Ok(Ready::Here(Box::new(ReadyEnvironment { codebase: codebase.clone(), environment: now, place, _turn: turn })))
+        let codebase = codebase.clone();
+        Ok(Ready::Here(Box::new(ReadyEnvironment { codebase, environment: now, entry, place, _turn: turn })))
     }
 }

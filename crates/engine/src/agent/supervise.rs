@@ -6,7 +6,8 @@
 //! the server says so or is gone, all of it is asked to end and then ended.
 //!
 //! It reads one line of JSON, the [`Order`], from its standard input, which stays open: its end is
-//! the wish to stop. The agent's output goes straight to the server. The exit code is the agent's.
+//! the wish to stop. What comes behind the order is for an agent that is spoken to while it runs. The
+//! agent's output goes straight to the server. The exit code is the agent's.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -16,6 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use grove_git::lock::{Locks, RunLocks};
@@ -46,11 +48,20 @@ pub struct Order {
     pub command: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub cwd: PathBuf,
-    /// What the agent reads; without it, nothing.
-    pub stdin: Option<String>,
+    pub input: Input,
     pub place: Place,
     /// Tells our own words on standard error from whatever the agent says there.
     pub nonce: String,
+}
+
+/// What an agent reads.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Input {
+    Nothing,
+    Text(String),
+    /// Whatever the server says while it runs.
+    Live,
 }
 
 /// Where a run is: the locks that the agent and all that it starts hold, and what its directory is.
@@ -157,14 +168,14 @@ async fn supervise() -> io::Result<ExitCode> {
         eprintln!("{}moved", complaint(&order.nonce));
         return Ok(ExitCode::from(MOVED));
     };
-    let agent = match start(&order) {
-        Ok(agent) => agent,
+    let (agent, mut words) = match start(&order) {
+        Ok(started) => started,
         Err(error) => return Ok(not_started(&order.nonce, &error)),
     };
     // Set when it was asked to end.
     let mut kill_at = None::<Instant>;
     let (mut ended, mut ended_at) = (None::<ExitStatus>, None::<Instant>);
-    let mut nothing = [0; 64];
+    let mut spoken = vec![0; 16 * 1024];
     loop {
         while let Some((pid, status)) = reap() {
             if pid == agent {
@@ -191,8 +202,8 @@ async fn supervise() -> io::Result<ExitCode> {
         tokio::select! {
             _ = children.recv() => {}
             _ = asked.recv(), if kill_at.is_none() => kill_at = Some(stop(agent)),
-            read = control.read(&mut nothing), if kill_at.is_none() => match read {
-                Ok(1..) => {}
+            read = control.read(&mut spoken), if kill_at.is_none() => match read {
+                Ok(count @ 1..) => words = words.filter(|words| words.send(spoken[..count].to_vec()).is_ok()),
                 // The server closed it, or is gone.
                 Ok(0) | Err(_) => kill_at = Some(stop(agent)),
             },
@@ -208,11 +219,12 @@ fn stop(agent: Pid) -> Instant {
     Instant::now() + GRACE
 }
 
-fn start(order: &Order) -> io::Result<Pid> {
+/// Starts the agent; and where to put what it is told while it runs.
+fn start(order: &Order) -> io::Result<(Pid, Option<mpsc::Sender<Vec<u8>>>)> {
     if order.command.is_empty() {
         return Err(io::Error::other("no program was named"));
     }
-    let stdin = if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let stdin = if matches!(order.input, Input::Nothing) { Stdio::null() } else { Stdio::piped() };
     let mut child = Command::new("/proc/self/exe")
         .args(["supervise", BECOME, &order.nonce, &std::process::id().to_string()])
         .args(&order.command)
@@ -222,14 +234,17 @@ fn start(order: &Order) -> io::Result<Pid> {
         .process_group(0)
         .stdin(stdin)
         .spawn()?;
-    if let (Some(mut pipe), Some(prompt)) = (child.stdin.take(), order.stdin.clone()) {
-        std::thread::spawn(move || {
-            // An agent that does not read its prompt to the end has its reasons.
-            let _ = io::Write::write_all(&mut pipe, prompt.as_bytes());
-        });
+    let (words, spoken) = mpsc::channel::<Vec<u8>>();
+    if let Input::Text(prompt) = &order.input {
+        words.send(prompt.clone().into_bytes()).map_err(io::Error::other)?;
+    }
+    if let Some(mut pipe) = child.stdin.take() {
+        // An agent that does not read to the end has its reasons.
+        std::thread::spawn(move || spoken.iter().all(|words| io::Write::write_all(&mut pipe, &words).is_ok()));
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::Error::other("the agent has no process id"))
+    let pid = pid.ok_or_else(|| io::Error::other("the agent has no process id"))?;
+    Ok((pid, matches!(order.input, Input::Live).then_some(words)))
 }
 
 /// One child that has ended, whoever started it.

@@ -8,6 +8,7 @@ use toml_edit::{Item, TableLike};
 use super::load::{Scope, line_of, suggestion};
 use super::value::Shape;
 use super::{Settings, SettingsError, keys};
+use crate::agent::{Known, known, of_kind};
 
 /// How an agent is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,19 +33,64 @@ impl AgentKind {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What an agent may do without asking, as far as its own program can hold it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    /// Look, and change nothing.
+    Read,
+    /// Change files of its worktree.
+    Edit,
+    /// Everything.
+    Full,
+}
+
+impl Permissions {
+    /// Our own words, and those of the programs that people know them from.
+    const ALL: [(&'static str, Permissions); 9] = [
+        ("read", Permissions::Read),
+        ("edit", Permissions::Edit),
+        ("full", Permissions::Full),
+        ("plan", Permissions::Read),
+        ("acceptEdits", Permissions::Edit),
+        ("bypassPermissions", Permissions::Full),
+        ("read-only", Permissions::Read),
+        ("workspace-write", Permissions::Edit),
+        ("danger-full-access", Permissions::Full),
+    ];
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
     pub kind: AgentKind,
-    /// The program and its arguments; `{prompt}` is replaced.
+    /// The program and its arguments; `{prompt}` is replaced. Empty: the known program of its kind.
     pub command: Vec<String>,
     pub timeout: Duration,
     pub env: BTreeMap<String, String>,
+    pub permissions: Permissions,
+    /// What it may write beside its worktree.
+    pub writable: Vec<String>,
+    /// What one run may cost, in US dollars.
+    pub budget: Option<f64>,
+}
+
+impl AgentSettings {
+    /// An agent of this kind of which nothing else is said.
+    pub fn of(kind: AgentKind) -> Self {
+        let (command, env, writable) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { kind, command, timeout: TIMEOUT, env, permissions: Permissions::Edit, writable, budget: None }
+    }
+
+    /// A known agent that nobody configured.
+    pub fn of_known(known: &Known) -> Self {
+        let command = known.command.iter().map(|part| (*part).to_owned()).collect();
+        Self { command, ..Self::of(known.kind) }
+    }
 }
 
 /// How long a run may take when nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-const KEYS: [&str; 4] = ["kind", "command", "timeout", "env"];
+const KEYS: [&str; 7] = ["kind", "command", "timeout", "env", "permissions", "writable", "budget"];
 
 impl Settings {
     /// The agents that somebody configured.
@@ -80,8 +126,7 @@ impl Settings {
 type Wrong<'a> = &'a dyn Fn(Option<std::ops::Range<usize>>, String, String) -> SettingsError;
 
 fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSettings, SettingsError> {
-    let mut agent =
-        AgentSettings { kind: AgentKind::Command, command: Vec::new(), timeout: TIMEOUT, env: BTreeMap::new() };
+    let mut agent = known(name).map_or_else(|| AgentSettings::of(AgentKind::Command), |k| AgentSettings::of(k.kind));
     let mut span = None;
     for (key, item) in table.iter() {
         span = table.get_key_value(key).and_then(|(key, _)| key.span()).or_else(|| item.span());
@@ -95,9 +140,18 @@ fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSett
                 agent.kind = known.ok_or_else(|| must("one of claude, codex, acp, command"))?.1;
             }
             "command" => {
-                let items = item.as_array().ok_or_else(|| must("a list of texts"))?;
-                let texts: Option<Vec<String>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
-                agent.command = texts.filter(|list| !list.is_empty()).ok_or_else(|| must("a list of texts"))?;
+                agent.command = texts(item).filter(|list| !list.is_empty()).ok_or_else(|| must("a list of texts"))?;
+            }
+            "writable" => agent.writable = texts(item).ok_or_else(|| must("a list of paths"))?,
+            "permissions" => {
+                let word = item.as_str().unwrap_or_default();
+                let known = Permissions::ALL.iter().find(|(known, _)| *known == word);
+                agent.permissions = known.ok_or_else(|| must("one of read, edit, full"))?.1;
+            }
+            "budget" => {
+                let number = item.as_float().or_else(|| item.as_integer().map(|whole| whole as f64));
+                let number = number.filter(|dollars| dollars.is_finite() && *dollars > 0.0);
+                agent.budget = Some(number.ok_or_else(|| must("a number of US dollars, as in 2.50"))?);
             }
             "timeout" => {
                 let read = item.as_str().and_then(|text| Shape::Duration.read(text));
@@ -117,9 +171,17 @@ fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSett
             }
         }
     }
-    if agent.kind == AgentKind::Command && agent.command.is_empty() {
+    let own = known(name).filter(|known| known.kind == agent.kind);
+    if let (true, Some(known)) = (agent.command.is_empty(), own.or(of_kind(agent.kind))) {
+        agent.command = known.command.iter().map(|part| (*part).to_owned()).collect();
+    }
+    if agent.command.is_empty() {
         let what = format!("`agents.{name}` has no `command`");
         return Err(wrong(span, what, "Give the program and its arguments, as in [\"my-agent\"].".to_owned()));
     }
     Ok(agent)
+}
+
+fn texts(item: &Item) -> Option<Vec<String>> {
+    item.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }

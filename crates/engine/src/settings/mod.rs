@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use grove_git::base::FetchPolicy;
 use grove_git::finish::Method;
 
-pub use agents::{AgentKind, AgentSettings};
+pub use agents::{AgentKind, AgentSettings, Permissions};
 pub use home::grove_home;
 pub use keys::{KEYS, Key};
 pub use load::Environment;

@@ -7,7 +7,10 @@
 
 mod closed;
 mod folder;
+mod hear;
 mod queue;
+mod run;
+mod session;
 mod turn;
 mod work;
 
@@ -37,6 +40,8 @@ pub enum TalkEvent {
     Heard { platform: String, conversation: String, text: String },
     /// A piece of an agent's text, on its way to be the answer to this message.
     Delta { platform: String, conversation: String, message: MessageId, text: String },
+    /// What an agent does on the way to that answer, in one line.
+    Step { platform: String, conversation: String, message: MessageId, text: String },
     /// Something was said to people; the store has it.
     Said { platform: String, conversation: String },
     /// Environments came, went or changed.

@@ -9,7 +9,7 @@ use grove_store::{Conversation, End, Message, StoreError, TurnKey};
 use tokio::sync::watch;
 
 use super::{Desk, TalkEvent, Talks};
-use crate::agent::Cancel;
+use crate::agent::{Cancel, Tools};
 use crate::commands::{self, Parsed};
 use crate::isolation::IsolationError;
 use crate::owner::LEASE;
@@ -219,8 +219,8 @@ impl Desk<'_> {
             Event::Closed { merged } => self.closed(*merged).await,
             Event::Message { text, context, hints } => match commands::parse(text)? {
                 Parsed::Words => {
-                    let said = super::work::Said { text, context: context.as_deref(), hints };
-                    self.work(key, said, cancelled).await
+                    let said = super::work::Said { text, context: context.as_deref(), hints, tools: Tools::default() };
+                    Box::pin(self.work(key, said, cancelled)).await
                 }
                 Parsed::Retry => Box::pin(self.retry(key, cancelled)).await,
                 Parsed::Command(command) => Ok(Ending::done(commands::run(self, command).await?)),
@@ -237,8 +237,8 @@ impl Desk<'_> {
                 Ok(Parsed::Retry) | Err(_) => continue,
                 Ok(Parsed::Command(command)) => Ending::done(commands::run(self, command).await?),
                 Ok(Parsed::Words) => {
-                    let said = super::work::Said { text, context: context.as_deref(), hints };
-                    self.work(key, said, cancelled).await?
+                    let said = super::work::Said { text, context: context.as_deref(), hints, tools: Tools::default() };
+                    Box::pin(self.work(key, said, cancelled)).await?
                 }
             };
             if ending.end == End::Done {

@@ -1,7 +1,7 @@
 //! Words for the agent: the right place, then the agent in it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use grove_model::{Codebase, Hints, Moment};
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::turn::{Broken, Ending};
 use super::{Desk, TalkEvent};
-use crate::agent::{Agent, AgentError, AgentEvent, Cancel, Ended, Folder, Outcome, Ready, Run, WorkDir};
+use crate::agent::{AgentError, Cancel, Folder, Ready, Tools, WorkDir};
 use crate::isolation::{self, CreatedBy, IsolationError, Wish};
 use crate::{Problem, reply_text};
 
@@ -20,6 +20,8 @@ pub struct Said<'a> {
     pub text: &'a str,
     pub context: Option<&'a str>,
     pub hints: &'a Hints,
+    /// What the agent may use for it.
+    pub tools: Tools,
 }
 
 /// Where an agent can go.
@@ -76,7 +78,6 @@ impl Desk<'_> {
                     }
                 },
             };
-            self.session(agent.name(), place.path()).await?;
             // Nothing begins that somebody has stopped already, or after the end has begun.
             if cancelled.borrow().is_some() {
                 return Ok(Ending { answer: Some(reply_text::stopped("")), end: End::Interrupted });
@@ -85,7 +86,7 @@ impl Desk<'_> {
                 return Err(Broken::PutBack);
             }
             store.agent_starts(key, self.message.id).await?;
-            let ran = self.run(&*agent, &place, &said, cancelled.clone()).await;
+            let ran = self.run(key, &*agent, &place, &said, &cancelled).await?;
             self.measure(&place);
             match ran {
                 Ok(outcome) => return self.answer(&*agent, &said, outcome),
@@ -182,61 +183,6 @@ impl Desk<'_> {
         Ok(scratch)
     }
 
-    /// The session goes on where it was; in another place, or with another agent, a new one begins.
-    async fn session(&self, agent: &str, cwd: &Path) -> Result<(), Broken> {
-        let (store, cwd) = (&self.talks.store, cwd.display().to_string());
-        let session = store.session(self.conversation.id).await?;
-        let goes_on =
-            session.is_some_and(|session| session.agent == agent && session.facts.cwd.as_deref() == Some(&cwd));
-        if !goes_on {
-            store.start_session(self.conversation.id, agent, &cwd).await?;
-        }
-        Ok(())
-    }
-
-    async fn run(
-        &self,
-        agent: &dyn Agent,
-        place: &WorkDir,
-        said: &Said<'_>,
-        cancel: watch::Receiver<Option<Cancel>>,
-    ) -> Result<Outcome, AgentError> {
-        // Context first, the person's own words last.
-        let prompt = match said.context {
-            Some(context) if !context.trim().is_empty() => format!("{context}\n\n{}", said.text),
-            _ => said.text.to_owned(),
-        };
-        let lines = std::sync::Mutex::new(String::new());
-        let deliver = |text: &str| {
-            let text = self.talks.redactor.clean(text);
-            let (platform, conversation) = (self.conversation.platform.clone(), self.conversation.name.clone());
-            let message = self.message.id;
-            self.talks.tell_watchers(TalkEvent::Delta { platform, conversation, message, text });
-        };
-        let says = |event: AgentEvent| {
-            // What nobody sees need not be made.
-            if !self.talks.is_watched() {
-                return;
-            }
-            let AgentEvent::Text(text) = event;
-            let mut waiting = lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            waiting.push_str(&text);
-            // Whole lines, so that a secret is never cut in two.
-            let whole = waiting.rfind('\n').map_or(0, |at| at + 1);
-            // Or what must be one very long line; the stored answer is cleaned as a whole.
-            let of_token = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            let whole = match whole {
-                0 if waiting.len() > 64 * 1024 => waiting.rfind(|c| !of_token(c)).unwrap_or(waiting.len()),
-                whole => whole,
-            };
-            if whole > 0 {
-                deliver(&waiting[..whole]);
-                waiting.drain(..whole);
-            }
-        };
-        agent.run(Run { place, prompt: &prompt, says: &says, cancel }).await
-    }
-
     /// Sees how large the environment has become, without anybody waiting for it.
     fn measure(&self, place: &WorkDir) {
         let WorkDir::Isolated(ready) = place else { return };
@@ -248,27 +194,5 @@ impl Desk<'_> {
         tokio::spawn(async move {
             isolation.measure(&codebase, &[environment]).await;
         });
-    }
-
-    fn answer(&self, agent: &dyn Agent, said: &Said<'_>, outcome: Outcome) -> Result<Ending, Broken> {
-        let Outcome { text, left_out, ended } = outcome;
-        // Cleaned before it is cut: half a secret is not known for one.
-        let (text, dropped) = reply_text::last_part(&text);
-        let text = reply_text::shortened(&self.talks.redactor.clean(text), left_out + dropped);
-        let cut = |answer: String| Ending { answer: Some(answer), end: End::Interrupted };
-        Ok(match ended {
-            Ended::Well => Ending::done(reply_text::answer(&text)),
-            Ended::Badly { code, last_lines } => Ending {
-                answer: Some(reply_text::agent_failed(agent.name(), code, &text, &last_lines)),
-                end: End::Failed,
-            },
-            Ended::TimedOut => cut(reply_text::timed_out(agent.name(), &text)),
-            Ended::Cancelled(Cancel::Stopped) => cut(reply_text::stopped(&text)),
-            Ended::Cancelled(Cancel::Draining) if self.talks.settings.retry_on_restart() => {
-                return Err(Broken::PutBack);
-            }
-            Ended::Cancelled(Cancel::Draining) => cut(reply_text::interrupted(&self.talks.redactor.clean(said.text))),
-            Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(grove_store::StoreError::LostTurn)),
-        })
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use grove_engine::agent::{AgentError, NoAgent};
+use grove_engine::agent::{AgentError, AgentEvent, NoAgent, Step};
 use grove_engine::{Problem, Reason, reply_text};
+use grove_store::Exchange;
 
 /// All of them, each under its name.
 fn all() -> String {
@@ -21,6 +22,26 @@ fn all() -> String {
     show("answer of nothing", &reply_text::answer(" \n"));
     show("agent failed", &reply_text::agent_failed("sh", 7, "some text", "what went wrong"));
     show("agent failed silently", &reply_text::agent_failed("sh", 7, "", ""));
+    show("agent gave up", &reply_text::agent_gave_up("claude", "some text", "API Error: 500."));
+    show("over budget", &reply_text::over_budget("claude", "some text"));
+    show("session forgotten", &reply_text::session_forgotten("claude"));
+    let said = |text: &str, answer: Option<&str>| Exchange { text: text.into(), answer: answer.map(str::to_owned) };
+    let before = [said("first", Some("one")), said("/status", Some("…")), said(&"long ".repeat(500), None)];
+    show("lately", &reply_text::lately(&before).unwrap());
+    for (name, event) in [
+        ("tool", AgentEvent::ToolUse { name: "Edit".into(), about: "src/main.rs".into() }),
+        ("tool failed", AgentEvent::ToolResult { failed: true, about: "no such file".into() }),
+        ("not allowed", AgentEvent::Permission { about: "Bash".into(), given: false }),
+        (
+            "plan",
+            AgentEvent::Plan(vec![
+                Step { text: "look".into(), done: true },
+                Step { text: "change it".into(), done: false },
+            ]),
+        ),
+    ] {
+        show(name, &reply_text::step(&event).unwrap());
+    }
     show("timed out", &reply_text::timed_out("sh", ""));
     show("left out", &reply_text::shortened("the end", 12));
     show("removed meanwhile", &reply_text::removed_meanwhile("issue-42"));
@@ -37,8 +58,16 @@ fn all() -> String {
         ),
         ("unknown agent", NoAgent::Unknown { name: "x".into(), known: vec!["sh".into()] }.into()),
         ("only local", NoAgent::OnlyLocal.into()),
-        ("later", NoAgent::NotYet { kind: "claude" }.into()),
         ("not started", AgentError::NotStarted { name: "x".into(), why: "no such file".into() }.into()),
+        (
+            "not installed",
+            AgentError::NotInstalled {
+                name: "claude".into(),
+                program: "claude".into(),
+                how: grove_engine::agent::known("claude").unwrap().install,
+            }
+            .into(),
+        ),
         ("too long", AgentError::TooLong { name: "sh".into() }.into()),
     ];
     for (name, problem) in &problems {

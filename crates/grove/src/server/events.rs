@@ -33,6 +33,7 @@ impl Which {
         match event {
             TalkEvent::Heard { conversation, .. }
             | TalkEvent::Delta { conversation, .. }
+            | TalkEvent::Step { conversation, .. }
             | TalkEvent::Said { conversation, .. } => conversation == wanted,
             TalkEvent::Worktrees => false,
         }
@@ -63,6 +64,7 @@ fn in_sse(event: &TalkEvent) -> Event {
     let name = match event {
         TalkEvent::Heard { .. } => "heard",
         TalkEvent::Delta { .. } => "delta",
+        TalkEvent::Step { .. } => "step",
         TalkEvent::Said { .. } => "said",
         TalkEvent::Worktrees => "worktrees",
     };

@@ -66,6 +66,7 @@ both_engines! {
             include_str!("seeds/0005_verdicts.sql"),
             include_str!("seeds/0006_sizes.sql"),
             include_str!("seeds/0007_talk.sql"),
+            include_str!("seeds/0008_usage.sql"),
         ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {
@@ -91,6 +92,8 @@ both_engines! {
         assert_eq!(store.resolution(environments[1].id).await.unwrap().as_deref(), Some("[]"));
         let conversations = store.conversations_in(codebases[0].id).await.unwrap();
         assert_eq!(conversations.values().flatten().collect::<Vec<_>>(), ["acme/app#42"]);
+        let conversation = store.conversations_called("acme/app#42").await.unwrap();
+        assert_eq!(store.usage(conversation[0].id).await.unwrap().cost_microdollars, 5600);
     }
 }
 

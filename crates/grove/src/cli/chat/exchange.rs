@@ -101,7 +101,8 @@ impl<'a> Exchange<'a> {
             tokio::select! {
                 event = self.events.next() => match event {
                     Some(Event::Delta { message, text }) if message == of => self.show.delta(&text),
-                    Some(Event::Delta { .. }) => {}
+                    Some(Event::Step { message, text }) if message == of => self.show.step(&text),
+                    Some(Event::Delta { .. } | Event::Step { .. }) => {}
                     Some(Event::News) | None => return None,
                 },
                 wish = self.signals.any() => return Some(wish),

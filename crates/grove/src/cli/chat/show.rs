@@ -52,6 +52,13 @@ impl Show {
         }
     }
 
+    /// What the agent does on the way, for people who watch.
+    pub fn step(&self, text: &str) {
+        if let Show::Terminal { .. } = self {
+            anstream::eprintln!("{}", format!("· {}", printable(text)).dimmed());
+        }
+    }
+
     pub fn answer(&self, line: &Line, status: &str) {
         match self {
             Show::Terminal { streamed } => {

@@ -7,6 +7,8 @@ use serde::Deserialize;
 pub enum Event {
     /// A piece of the answer to a message.
     Delta { message: String, text: String },
+    /// What the agent does on the way to it.
+    Step { message: String, text: String },
     /// Something new can be read.
     News,
 }
@@ -46,6 +48,11 @@ impl Parser {
                     "delta" => {
                         if let Ok(Piece { message, text }) = serde_json::from_str(&data) {
                             return Some(Event::Delta { message, text });
+                        }
+                    }
+                    "step" => {
+                        if let Ok(Piece { message, text }) = serde_json::from_str(&data) {
+                            return Some(Event::Step { message, text });
                         }
                     }
                     "said" | "lagged" => return Some(Event::News),

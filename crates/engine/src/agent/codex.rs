@@ -1,0 +1,175 @@
+//! Codex: `codex exec --json`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::about::about;
+use super::heard::{Heard, Verdict, shortened};
+use super::lines::{Dialect, JsonLines};
+use super::program::Program;
+use super::supervise::Input;
+use super::{Agent, AgentError, AgentEvent, Memory, Outcome, Run, SessionWish, Step, Usage, WorkDir};
+use crate::settings::{AgentSettings, Permissions};
+
+pub struct CodexAgent {
+    name: String,
+    settings: AgentSettings,
+}
+
+impl CodexAgent {
+    pub fn new(name: &str, settings: AgentSettings) -> Self {
+        Self { name: name.to_owned(), settings }
+    }
+
+    fn command(&self, run: &Run<'_>) -> Vec<String> {
+        let mut command = self.settings.command.clone();
+        let mut add = |words: &[&str]| command.extend(words.iter().map(|word| (*word).to_owned()));
+        // What a run may do stands before `resume`, which does not take it behind.
+        add(&["exec", "--json", "--skip-git-repo-check", "--sandbox"]);
+        match if run.tools.read_only { Permissions::Read } else { self.settings.permissions } {
+            Permissions::Read => add(&["read-only"]),
+            Permissions::Edit => {
+                add(&["workspace-write"]);
+                let roots: Vec<String> = git_folders(run.place).iter().map(|path| format!("{path:?}")).collect();
+                add(&["-c", &format!("sandbox_workspace_write.writable_roots=[{}]", roots.join(","))]);
+            }
+            Permissions::Full => add(&["danger-full-access"]),
+        }
+        if let SessionWish::Resume(id) = &run.session {
+            add(&["resume", id]);
+        }
+        // The prompt is on its standard input.
+        add(&["-"]);
+        command
+    }
+}
+
+/// What git needs of the repository in order to commit in a worktree; its settings and hooks are not
+/// among it.
+fn git_folders(place: &WorkDir) -> Vec<String> {
+    let WorkDir::Isolated(ready) = place else { return Vec::new() };
+    let folders = ["objects", "refs", "logs"].map(|folder| ready.codebase.git_common_dir.join(folder));
+    [ready.entry.clone()].into_iter().chain(folders).map(|path| path.display().to_string()).collect()
+}
+
+#[async_trait]
+impl Agent for CodexAgent {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::Travels
+    }
+
+    async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError> {
+        super::installed(&self.name, &self.settings)?;
+        let program = Program {
+            name: &self.name,
+            command: self.command(&run),
+            env: &self.settings.env,
+            input: Input::Text(run.prompt.to_owned()),
+            timeout: self.settings.timeout,
+            courtesy: Duration::ZERO,
+        };
+        let asked_for = match run.session {
+            SessionWish::Resume(id) => Some(id),
+            SessionWish::New | SessionWish::Named(_) => None,
+        };
+        let resumes = asked_for.is_some();
+        let dialect = Codex { asked_for, before: run.before, complaint: None };
+        let budget = self.settings.budget;
+        let mut lines = JsonLines { dialect, heard: Heard::new(), budget, says: run.says };
+        let exit = program.run(run.place, run.cancel, &mut lines).await?;
+        let mut heard = lines.heard;
+        if resumes && heard.is_silent() && exit.last_lines.contains("no rollout found") {
+            heard.verdict = Some(Verdict::NoSession);
+        }
+        Ok(heard.outcome(exit))
+    }
+}
+
+/// What its lines mean.
+struct Codex {
+    /// The thread that is to go on.
+    asked_for: Option<String>,
+    /// What the thread had taken before this run: it only tells the sum.
+    before: Usage,
+    /// The last thing that went wrong; not always the end.
+    complaint: Option<String>,
+}
+
+impl Dialect for Codex {
+    fn take(&mut self, line: &Value, heard: &mut Heard) -> Vec<AgentEvent> {
+        match line["type"].as_str().unwrap_or_default() {
+            "thread.started" => {
+                let Some(id) = line["thread_id"].as_str() else { return Vec::new() };
+                // What it does not know it begins anew without a word.
+                if self.asked_for.as_ref().is_some_and(|wanted| wanted != id) {
+                    heard.verdict = Some(Verdict::NoSession);
+                    return Vec::new();
+                }
+                vec![AgentEvent::Session(id.to_owned())]
+            }
+            "item.started" => started(&line["item"]).into_iter().collect(),
+            "item.updated" => plan(&line["item"]).into_iter().collect(),
+            "item.completed" => completed(&line["item"]).into_iter().collect(),
+            "turn.completed" => {
+                heard.verdict = Some(Verdict::Well);
+                let count = |key: &str| line["usage"][key].as_u64().unwrap_or_default();
+                vec![AgentEvent::Usage(Usage {
+                    input_tokens: count("input_tokens").saturating_sub(self.before.input_tokens),
+                    output_tokens: count("output_tokens").saturating_sub(self.before.output_tokens),
+                    cost: 0.0,
+                })]
+            }
+            "error" => {
+                self.complaint = line["message"].as_str().map(shortened);
+                Vec::new()
+            }
+            "turn.failed" => {
+                let why = line["error"]["message"].as_str().map(shortened).or_else(|| self.complaint.take());
+                heard.verdict = Some(Verdict::Failed(why.unwrap_or_else(|| "it did not say why".to_owned())));
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn started(item: &Value) -> Option<AgentEvent> {
+    let used = |name: &str, about: String| Some(AgentEvent::ToolUse { name: name.to_owned(), about });
+    match item["type"].as_str()? {
+        "command_execution" => used("shell", about(item)),
+        "mcp_tool_call" => used(item["tool"].as_str().unwrap_or("tool"), about(&item["arguments"])),
+        "web_search" => used("web search", about(item)),
+        _ => plan(item),
+    }
+}
+
+fn completed(item: &Value) -> Option<AgentEvent> {
+    match item["type"].as_str()? {
+        "agent_message" => Some(AgentEvent::Text(item["text"].as_str()?.to_owned())),
+        "command_execution" => {
+            let failed = item["exit_code"].as_i64().is_some_and(|code| code != 0);
+            Some(AgentEvent::ToolResult { failed, about: shortened(item["aggregated_output"].as_str()?) })
+        }
+        // Said only when it is done.
+        "file_change" => {
+            let paths = item["changes"].as_array()?.iter().filter_map(|change| change["path"].as_str());
+            let about = shortened(&paths.collect::<Vec<_>>().join(" "));
+            Some(AgentEvent::ToolUse { name: "edit".to_owned(), about })
+        }
+        _ => plan(item),
+    }
+}
+
+fn plan(item: &Value) -> Option<AgentEvent> {
+    if item["type"] != "todo_list" {
+        return None;
+    }
+    let step = |step: &Value| Some(Step { text: step["text"].as_str()?.to_owned(), done: step["completed"] == true });
+    Some(AgentEvent::Plan(item["items"].as_array()?.iter().filter_map(step).collect()))
+}

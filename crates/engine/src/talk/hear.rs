@@ -1,0 +1,96 @@
+//! What an agent says while it works, on its way to whoever looks on.
+
+use grove_store::Session;
+use tokio::sync::mpsc;
+
+use super::{Desk, TalkEvent};
+use crate::agent::AgentEvent;
+use crate::reply_text;
+
+/// A line that is longer is shown in pieces.
+const LONGEST_LINE: usize = 64 * 1024;
+
+pub(super) struct Hearing<'a> {
+    desk: &'a Desk<'a>,
+    session: Session,
+    /// Text that is not shown yet: of a line that is not whole.
+    waiting: String,
+    /// Whether pieces of the present text were heard.
+    pieces: bool,
+}
+
+impl<'a> Hearing<'a> {
+    pub fn new(desk: &'a Desk<'a>, session: Session) -> Self {
+        Self { desk, session, waiting: String::new(), pieces: false }
+    }
+
+    /// Hears the agent out; the session as it is then known.
+    pub async fn listen(mut self, mut heard: mpsc::Receiver<AgentEvent>) -> Session {
+        while let Some(event) = heard.recv().await {
+            match event {
+                AgentEvent::Session(id) => self.keep(id).await,
+                // What nobody sees need not be made.
+                _ if !self.desk.talks.is_watched() => {}
+                AgentEvent::Delta(text) => {
+                    self.pieces = true;
+                    self.show_lines(&text);
+                }
+                AgentEvent::Text(text) => {
+                    if !std::mem::take(&mut self.pieces) {
+                        self.show_lines(&text);
+                    }
+                    self.show_lines("\n\n");
+                }
+                other => {
+                    if let Some(line) = reply_text::step(&other) {
+                        self.show_step(&line);
+                    }
+                }
+            }
+        }
+        self.session
+    }
+
+    /// The session is kept as soon as it is known, so that a crash does not lose it.
+    async fn keep(&mut self, id: String) {
+        if self.session.facts.begun && self.session.assistant_id.as_deref() == Some(&id) {
+            return;
+        }
+        self.session.assistant_id = Some(id);
+        self.session.facts.begun = true;
+        if let Err(error) = self.desk.talks.store.keep_session(&self.session).await {
+            tracing::error!("an agent's session could not be kept, so the next message begins a new one: {error}");
+        }
+    }
+
+    /// Shows whole lines, so that a secret is never cut in two.
+    fn show_lines(&mut self, text: &str) {
+        self.waiting.push_str(text);
+        let whole = self.waiting.rfind('\n').map_or(0, |at| at + 1);
+        // Or what must be one very long line; the stored answer is cleaned as a whole.
+        let of_token = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let whole = match whole {
+            0 if self.waiting.len() > LONGEST_LINE => {
+                self.waiting.rfind(|c| !of_token(c)).unwrap_or(self.waiting.len())
+            }
+            whole => whole,
+        };
+        if whole > 0 {
+            let text = self.desk.talks.redactor.clean(&self.waiting[..whole]);
+            self.waiting.drain(..whole);
+            let (platform, conversation, message) = self.of();
+            self.desk.talks.tell_watchers(TalkEvent::Delta { platform, conversation, message, text });
+        }
+    }
+
+    fn show_step(&self, line: &str) {
+        let text = self.desk.talks.redactor.clean(line);
+        let (platform, conversation, message) = self.of();
+        self.desk.talks.tell_watchers(TalkEvent::Step { platform, conversation, message, text });
+    }
+
+    fn of(&self) -> (String, String, grove_model::MessageId) {
+        let conversation = self.desk.conversation;
+        (conversation.platform.clone(), conversation.name.clone(), self.desk.message.id)
+    }
+}

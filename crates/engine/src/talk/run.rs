@@ -1,0 +1,87 @@
+//! A run: the agent at work in its place, in the right session, and what is said of it.
+
+use grove_store::{End, Session, StoreError, TurnKey};
+use tokio::sync::{mpsc, watch};
+
+use super::Desk;
+use super::hear::Hearing;
+use super::turn::{Broken, Ending};
+use super::work::Said;
+use crate::agent::{Agent, AgentError, Cancel, Ended, Outcome, Run, Usage, WorkDir};
+use crate::reply_text;
+
+/// What an agent may have said that nobody has heard yet.
+const UNHEARD: usize = 64;
+
+impl Desk<'_> {
+    /// Runs the agent. Where it does not know its session any more, it begins a new one that is told
+    /// what was said lately.
+    pub(super) async fn run(
+        &self,
+        key: &TurnKey,
+        agent: &dyn Agent,
+        place: &WorkDir,
+        said: &Said<'_>,
+        cancelled: &watch::Receiver<Option<Cancel>>,
+    ) -> Result<Result<Outcome, AgentError>, Broken> {
+        let mut resumed = self.session(agent, place.path()).await?;
+        loop {
+            // What was said before first, then the context, the person's own words last.
+            let parts = [resumed.lately.as_deref(), said.context, Some(said.text)];
+            let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
+            let prompt = if parts.len() > 1 { parts.join("\n\n") } else { said.text.to_owned() };
+            let (says, heard) = mpsc::channel(UNHEARD);
+            let (session, tools, cancel) = (resumed.wish.clone(), &said.tools, cancelled.clone());
+            let before = resumed.session.facts.taken.into();
+            let hearing = Hearing::new(self, resumed.session.clone());
+            let run = agent.run(Run { place, prompt: &prompt, session, before, tools, says, cancel });
+            let (ran, session) = tokio::join!(run, hearing.listen(heard));
+            if let Ok(outcome) = &ran {
+                self.keep_usage(session, outcome.usage).await?;
+            }
+            match ran {
+                Ok(Outcome { ended: Ended::NoSession, .. }) if !resumed.is_new() => {
+                    self.say(key, &[reply_text::session_forgotten(agent.name())]).await?;
+                    resumed = self.new_session(agent, place.path(), true).await?;
+                }
+                ran => return Ok(ran),
+            }
+        }
+    }
+
+    /// What a run took is the message's, and part of what its session has taken.
+    async fn keep_usage(&self, mut session: Session, usage: Usage) -> Result<(), StoreError> {
+        if usage == Usage::default() {
+            return Ok(());
+        }
+        let usage = grove_store::Usage::from(usage);
+        self.talks.store.add_usage(self.message, &session.agent, &usage).await?;
+        session.facts.taken = session.facts.taken.plus(usage);
+        self.talks.store.keep_session(&session).await
+    }
+
+    pub(super) fn answer(&self, agent: &dyn Agent, said: &Said<'_>, outcome: Outcome) -> Result<Ending, Broken> {
+        let Outcome { text, left_out, ended, .. } = outcome;
+        // Cleaned before it is cut: half a secret is not known for one.
+        let (text, dropped) = reply_text::last_part(&text);
+        let text = reply_text::shortened(&self.talks.redactor.clean(text), left_out + dropped);
+        let cut = |answer: String| Ending { answer: Some(answer), end: End::Interrupted };
+        let failed = |answer: String| Ending { answer: Some(answer), end: End::Failed };
+        Ok(match ended {
+            Ended::Well => Ending::done(reply_text::answer(&text)),
+            Ended::Badly { code, last_lines } => {
+                failed(reply_text::agent_failed(agent.name(), code, &text, &last_lines))
+            }
+            Ended::Failed(why) => failed(reply_text::agent_gave_up(agent.name(), &text, &why)),
+            Ended::NoSession => failed(reply_text::agent_gave_up(agent.name(), &text, "it has no session")),
+            Ended::OverBudget => cut(reply_text::over_budget(agent.name(), &text)),
+            Ended::TimedOut => cut(reply_text::timed_out(agent.name(), &text)),
+            Ended::Cancelled(Cancel::Stopped) => cut(reply_text::stopped(&text)),
+            Ended::Cancelled(Cancel::Draining) if self.talks.settings.retry_on_restart() => {
+                return Err(Broken::PutBack);
+            }
+            Ended::Cancelled(Cancel::Draining) => cut(reply_text::interrupted(&self.talks.redactor.clean(said.text))),
+            Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(StoreError::LostTurn)),
+        })
+    }
+}
