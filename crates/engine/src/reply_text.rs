@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use grove_model::Hints;
-use grove_store::Exchange;
+use grove_store::{Exchange, Usage};
 
 use crate::Problem;
 use crate::agent::{AgentError, AgentEvent, NoAgent};
@@ -198,6 +198,20 @@ pub fn lately(before: &[Exchange]) -> Option<String> {
     parts.reverse();
     (!parts.is_empty())
         .then(|| format!("What was said in this conversation before:\n\n{}\n\nThe message now:", parts.join("\n\n")))
+}
+
+/// What runs have taken; who does not tell a price has none.
+pub fn usage(usage: Usage) -> String {
+    let grouped = |count: i64| {
+        let digits = count.to_string();
+        let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+        groups.iter().map(|group| String::from_utf8_lossy(group)).collect::<Vec<_>>().join(",")
+    };
+    let tokens = format!("{} tokens in, {} out", grouped(usage.input_tokens), grouped(usage.output_tokens));
+    match usage.cost_microdollars {
+        0 => tokens,
+        cost => format!("{tokens}, ${:.4}", cost as f64 / 1e6),
+    }
 }
 
 /// What an agent does, in one line; not everything is worth one.

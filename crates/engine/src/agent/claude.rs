@@ -147,12 +147,15 @@ impl Agent for ClaudeAgent {
         &self.name
     }
 
+    fn settings(&self) -> &AgentSettings {
+        &self.settings
+    }
+
     fn memory(&self) -> Memory {
         Memory::OfPlace
     }
 
     async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError> {
-        super::installed(&self.name, &self.settings)?;
         let (heard, exit) = self.try_run(&run, &run.session).await?;
         // Begun by a run that was cut short before anybody could note that.
         if let SessionWish::Named(id) = &run.session

@@ -60,12 +60,15 @@ impl Agent for CodexAgent {
         &self.name
     }
 
+    fn settings(&self) -> &AgentSettings {
+        &self.settings
+    }
+
     fn memory(&self) -> Memory {
         Memory::Travels
     }
 
     async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError> {
-        super::installed(&self.name, &self.settings)?;
         let program = Program {
             name: &self.name,
             command: self.command(&run),

@@ -35,6 +35,10 @@ impl Agent for CommandAgent {
         &self.name
     }
 
+    fn settings(&self) -> &AgentSettings {
+        &self.settings
+    }
+
     fn memory(&self) -> Memory {
         Memory::None
     }

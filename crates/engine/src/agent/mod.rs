@@ -204,19 +204,23 @@ pub enum AgentError {
 pub trait Agent: Send + Sync {
     fn name(&self) -> &str;
 
+    fn settings(&self) -> &AgentSettings;
+
     fn memory(&self) -> Memory;
 
-    async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError>;
-}
-
-/// Sees that an agent's program is there, before anything is begun.
-fn installed(name: &str, settings: &AgentSettings) -> Result<(), AgentError> {
-    let program = settings.command.first().map_or("", String::as_str);
-    if find(program, &settings.env).is_some() {
-        return Ok(());
+    /// Sees that the agent's program is there, before anything is begun.
+    fn installed(&self) -> Result<(), AgentError> {
+        let settings = self.settings();
+        let program = settings.command.first().map_or("", String::as_str);
+        if find(program, &settings.env).is_some() {
+            return Ok(());
+        }
+        let known = known(self.name()).or_else(|| of_kind(settings.kind));
+        let how = known.map_or("Install it, or correct `command` of the agent.", |known| known.install);
+        Err(AgentError::NotInstalled { name: self.name().to_owned(), program: program.to_owned(), how })
     }
-    let how = known(name).or_else(|| of_kind(settings.kind)).map_or("Install it.", |known| known.install);
-    Err(AgentError::NotInstalled { name: name.to_owned(), program: program.to_owned(), how })
+
+    async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError>;
 }
 
 /// The program that starts agents and ends everything descended from them: this one.

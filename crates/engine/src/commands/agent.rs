@@ -13,6 +13,7 @@ pub async fn run(desk: &Desk<'_>, name: Option<String>) -> Result<String, Proble
         return Ok(format!("This conversation talks to `{}`. There are: {}.", now.name(), agents.names().join(", ")));
     };
     let chosen = agents.choose(Some(&name), &desk.message.via)?;
+    chosen.installed()?;
     let (store, conversation) = (&desk.talks.store, desk.conversation);
     store.choose_agent(conversation.id, Some(chosen.name())).await?;
     if conversation.agent.as_deref() != Some(chosen.name()) {

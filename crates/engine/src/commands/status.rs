@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use grove_model::State;
+use grove_store::Usage;
 
 use crate::Problem;
+use crate::reply_text;
 use crate::talk::Desk;
 
 pub async fn run(desk: &Desk<'_>) -> Result<String, Problem> {
@@ -23,6 +25,10 @@ pub async fn run(desk: &Desk<'_>) -> Result<String, Problem> {
         format!("Branch: {}", or(environment.as_ref().map(|e| format!("`{}`", e.branch)), "none")),
         format!("Agent session: {}", or(session.map(|s| format!("`{}`, active", s.agent)), "none")),
     ];
+    let usage = talks.store.usage(conversation.id).await?;
+    if usage != Usage::default() {
+        lines.push(format!("Usage: {}", reply_text::usage(usage)));
+    }
     if let Some(codebase) = &codebase {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let views = talks.isolation.views(codebase, false).await?;

@@ -59,6 +59,7 @@ impl Desk<'_> {
         let wanted =
             self.conversation.agent.as_deref().or(codebase.as_ref().and_then(|c| c.ai_assistant_type.as_deref()));
         let agent = self.talks.agents.choose(wanted, &self.message.via).map_err(Problem::from)?;
+        agent.installed().map_err(Problem::from)?;
         let mut told = false;
         for _ in 0..CHOICES {
             let place = match &codebase {

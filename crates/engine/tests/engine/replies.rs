@@ -4,7 +4,7 @@ use std::path::Path;
 
 use grove_engine::agent::{AgentError, AgentEvent, NoAgent, Step};
 use grove_engine::{Problem, Reason, reply_text};
-use grove_store::Exchange;
+use grove_store::{Exchange, Usage};
 
 /// All of them, each under its name.
 fn all() -> String {
@@ -42,6 +42,9 @@ fn all() -> String {
     ] {
         show(name, &reply_text::step(&event).unwrap());
     }
+    let usage = Usage { input_tokens: 1_234_567, output_tokens: 89, cost_microdollars: 123_456 };
+    show("usage", &reply_text::usage(usage));
+    show("usage without a price", &reply_text::usage(Usage { cost_microdollars: 0, ..usage }));
     show("timed out", &reply_text::timed_out("sh", ""));
     show("left out", &reply_text::shortened("the end", 12));
     show("removed meanwhile", &reply_text::removed_meanwhile("issue-42"));

@@ -1,9 +1,12 @@
 //! `/worktree create NAME [--from REF]`
 
+use std::path::Path;
+
 use grove_model::{BranchName, Hints, Work};
 
 use super::{Line, codebase};
 use crate::Problem;
+use crate::agent::Memory;
 use crate::isolation::{self, CreatedBy, IsolationError, Wish};
 use crate::reply_text;
 use crate::talk::Desk;
@@ -30,5 +33,19 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     if !store.bind_conversation(&desk.reference(), codebase.id, outcome.environment.id).await? {
         return Err(IsolationError::InTheMaking { work: outcome.environment.work.to_string() }.into());
     }
+    take_session_along(desk, &outcome.environment.path).await?;
     Ok(reply_text::place(&outcome, &Hints::default(), true).join("\n"))
+}
+
+/// Whoever makes a worktree in the middle of a conversation goes on with what was said, where the agent
+/// can take its session to another directory. Where it cannot, its next session is told.
+async fn take_session_along(desk: &Desk<'_>, to: &Path) -> Result<(), Problem> {
+    let (store, agents) = (&desk.talks.store, &desk.talks.agents);
+    let Some(mut session) = store.session(desk.conversation.id).await? else { return Ok(()) };
+    let agent = agents.choose(Some(&session.agent), &desk.message.via);
+    if agent.is_ok_and(|agent| agent.memory() == Memory::Travels) {
+        session.facts.cwd = Some(to.display().to_string());
+        store.keep_session(&session).await?;
+    }
+    Ok(())
 }

@@ -125,17 +125,19 @@ fn an_agent_gets_the_message_on_its_standard_input_and_an_environment_of_its_own
 #[test]
 fn a_failing_missing_or_slow_agent_is_said_in_one_sentence() {
     let config = "[agents.slow]\ncommand = [\"sh\", \"-c\", \"echo begun; sleep 60\"]\ntimeout = \"1s\"\n\
-                  [agents.gone]\ncommand = [\"/no/such/program\"]\n[agents.claude]\nkind = \"claude\"\n";
+                  [agents.gone]\ncommand = [\"/no/such/program\"]\n[agents.claude]\ncommand = [\"no-claude-here\"]\n";
     let (_grove, server) = with_config(config);
     let said = server.ask("c", "echo out; echo 'what went wrong' >&2; exit 7");
     assert_eq!(said.last().unwrap(), "out\n\nThe agent `sh` failed with exit code 7.\n```\nwhat went wrong\n```");
     server.ask("c", "/agent slow");
     assert_eq!(server.ask("c", "x"), ["begun\n\nThe agent `slow` took too long and was ended. /retry runs it again."]);
-    server.ask("c", "/agent gone");
-    let said = server.ask("c", "x");
-    assert!(said[0].starts_with("The agent `gone` cannot be started: /no/such/program: No such file"), "{said:?}");
+    let said = server.ask("c", "/agent gone");
+    assert!(said[0].starts_with("The agent `gone` needs the program `/no/such/program`, which is not"), "{said:?}");
     let said = server.ask("c", "/agent claude");
-    assert!(said[0].starts_with("Agents of kind `claude` come with a later version."), "{said:?}");
+    let how = "The agent `claude` needs the program `no-claude-here`, which is not installed.\n\
+               Install it with `npm install -g @anthropic-ai/claude-code`.";
+    assert_eq!(said, [how]);
+    assert!(server.ask("c", "/agent")[0].starts_with("This conversation talks to `slow`."));
     let said = server.ask("c", "/agent nobody");
     assert_eq!(said[0], "No agent is called `nobody`.\nThere are: claude, gone, sh, slow.");
 }
