@@ -8,6 +8,7 @@ use grove_model::{Codebase, Status, human_size};
 use grove_store::{Engine, Store};
 use serde::Serialize;
 
+use crate::agent::{Agents, health};
 use crate::isolation::Isolation;
 use crate::settings::Settings;
 use crate::view::{Facts, facts_of};
@@ -47,6 +48,31 @@ const OLDEST: (u32, u32) = (2, 39);
 pub async fn examine_machine(git: &Git, settings: &Settings) -> Vec<Check> {
     let mut checks = vec![git_version(git).await, free_disk(settings)];
     checks.extend(kernel());
+    checks.extend(agents(settings).await);
+    checks
+}
+
+/// The agents that people can talk to.
+async fn agents(settings: &Settings) -> Vec<Check> {
+    let agents = Agents::new(settings);
+    let mut checks = Vec::new();
+    for name in agents.names() {
+        let Ok(settings) = agents.settings_of(&name) else { continue };
+        let health = health(&name, &settings).await;
+        let about = format!("agent {name}");
+        checks.push(match (&health.program, health.logged_in) {
+            (None, _) => check(&about, Verdict::Bad, "not installed", health.hint),
+            (Some(_), Some(false)) => check(&about, Verdict::Warning, "not logged in", health.hint),
+            (Some(program), _) => {
+                let detail = health.version.unwrap_or_else(|| program.display().to_string());
+                check(&about, Verdict::Good, detail, "")
+            }
+        });
+    }
+    if let Some(missing) = Some(agents.default_name()).filter(|name| agents.settings_of(name).is_err()) {
+        let detail = format!("`agent.default` is `{missing}`, which is no agent");
+        checks.push(check("agents", Verdict::Bad, detail, format!("There are: {}.", agents.names().join(", "))));
+    }
     checks
 }
 

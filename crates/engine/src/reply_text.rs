@@ -7,7 +7,7 @@ use grove_model::Hints;
 use grove_store::{Exchange, Usage};
 
 use crate::Problem;
-use crate::agent::{AgentError, AgentEvent, NoAgent};
+use crate::agent::{AgentError, AgentEvent, Cancel, Ended, NoAgent};
 use crate::isolation::resolve::Relation;
 use crate::isolation::{How, Outcome};
 
@@ -147,6 +147,21 @@ pub fn interrupted(text: &str) -> String {
 
 pub fn set_aside(text: &str) -> String {
     format!("“{}” was interrupted by a restart three times and is set aside. /retry runs it again.", beginning(text))
+}
+
+/// What is said at the end of a run: the agent's text, and what else there is to say. `said` is what it
+/// was told.
+pub fn ended(agent: &str, ended: &Ended, text: &str, said: &str) -> String {
+    match ended {
+        Ended::Well => answer(text),
+        Ended::Badly { code, last_lines } => agent_failed(agent, *code, text, last_lines),
+        Ended::Failed(why) => agent_gave_up(agent, text, why),
+        Ended::NoSession => agent_gave_up(agent, text, "it does not know its session"),
+        Ended::OverBudget => over_budget(agent, text),
+        Ended::TimedOut => timed_out(agent, text),
+        Ended::Cancelled(Cancel::Draining | Cancel::LostTurn) => interrupted(said),
+        Ended::Cancelled(Cancel::Stopped) => stopped(text),
+    }
 }
 
 /// The agent's own words.

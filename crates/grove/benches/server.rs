@@ -19,12 +19,87 @@ fn main() {
     }
     // `scripts/bench server PART` measures one thing.
     let only = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let parts: [(&str, fn()); 4] = [("start", start), ("idle", idle), ("load", load), ("latency", latency)];
+    let parts: [(&str, fn()); 6] =
+        [("start", start), ("idle", idle), ("load", load), ("latency", latency), ("turn", turn), ("stream", stream)];
     for (name, measure) in parts {
         if only.as_deref().is_none_or(|only| only == name) {
             measure();
         }
     }
+}
+
+/// A program that says when it runs, as an agent of the kind that speaks JSON.
+const CLOCK: &str = r#"echo '{"type":"system","subtype":"init","session_id":"s"}'
+printf '{"type":"result","is_error":false,"result":"%s"}\n' "$(date +%s%N)"
+"#;
+
+/// A program that says a lot.
+const TALKER: &str = r#"text=$(head -c 8000 /dev/zero | tr '\0' x)
+yes "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"$text\"}]}}" | head -n "$1"
+echo '{"type":"result","is_error":false,"result":"done"}'
+"#;
+
+/// A server whose agent `lines` is a script that speaks JSON.
+fn with_script(grove: &Sandbox, script: &str, argument: &str) -> TestServer {
+    let path = grove.repo.dir().join("agent.sh");
+    fs::write(&path, script).expect("a script");
+    let path = path.display();
+    let config = format!(
+        "[agents.clock]\ncommand = [\"date\", \"+%s%N\"]\n\
+         [agents.lines]\nkind = \"claude\"\ncommand = [\"sh\", \"{path}\", \"{argument}\"]\n"
+    );
+    fs::write(grove.grove_home().join("config.toml"), config).expect("config.toml");
+    TestServer::start(grove)
+}
+
+/// What a turn costs beside the agent: from the message to the agent's start, and from its last word to
+/// the stored reply, in an environment that is there.
+fn turn() {
+    for (agent, what) in [("clock", "any program"), ("lines", "one that speaks JSON")] {
+        let grove = registered();
+        let server = with_script(&grove, CLOCK, "");
+        server.ask("c", &format!("/agent {agent}"));
+        let clock = |text: &str| text.trim().parse::<f64>().unwrap_or_else(|_| panic!("{agent} said {text:?}")) / 1e6;
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for n in 0..220 {
+            let sent = now();
+            let said = server.ask("c", "x");
+            let ran = clock(said.last().expect("an answer"));
+            let told = server.request("GET", "/test/messages/c", &[], None).json();
+            let stored = told["messages"].as_array().and_then(|all| all.last()).expect("an answer");
+            let stored: jiff::Timestamp = stored["timestamp"].as_str().expect("a time").parse().expect("a time");
+            // The first ones make the environment and warm everything up.
+            if n >= 20 {
+                before.push(ran - sent);
+                after.push(stored.as_nanosecond() as f64 / 1e6 - ran);
+            }
+        }
+        for (times, part) in [(&mut before, "message → start"), (&mut after, "last word → reply stored")] {
+            times.sort_by(f64::total_cmp);
+            let (half, most) = (times[times.len() / 2], times[times.len() * 95 / 100]);
+            let figure = format!("{half:.1} ms, p95 {most:.1} ms");
+            print(&format!("{part}, {what}"), &figure, "≤20 ms p95", most <= 20.0);
+        }
+    }
+}
+
+/// A gigabyte of an agent's words.
+fn stream() {
+    for megabytes in [10, 100, 1000] {
+        let grove = registered();
+        let server = with_script(&grove, TALKER, &(megabytes * 1_000_000 / 8_000).to_string());
+        server.ask("c", "/agent lines");
+        let began = Instant::now();
+        server.say("c", "x");
+        settled(&server, "c");
+        let took = began.elapsed().as_secs_f64();
+        let figure = format!("{:.0} MB, {took:.1} s", of_status(&server, "VmHWM:"));
+        println!("{:<60} {figure:>22}", format!("resident at most while an agent says {megabytes} MB"));
+    }
+}
+
+fn now() -> f64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs_f64() * 1e3
 }
 
 fn print(what: &str, figure: &str, aim: &str, reached: bool) {
@@ -152,8 +227,13 @@ fn settled(server: &TestServer, conversation: &str) {
 
 /// Resident memory, in MB of a million bytes.
 fn resident(server: &TestServer) -> f64 {
+    of_status(server, "VmRSS:")
+}
+
+/// Megabytes that the kernel counts under a name.
+fn of_status(server: &TestServer, name: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of it");
     let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kib * 1024.0 / 1e6
 }

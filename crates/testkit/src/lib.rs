@@ -19,7 +19,7 @@ pub use engine::{Engine, TestStore};
 pub use picture::Picture;
 pub use postgres::Postgres;
 pub use repo::{TestRepo, gits, hermetic_git};
-pub use sandbox::{Ran, Sandbox};
+pub use sandbox::{Ran, Sandbox, ran};
 pub use server::{Answer, TestServer};
 pub use terminal::Terminal;
 

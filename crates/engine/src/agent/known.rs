@@ -31,7 +31,7 @@ pub const KNOWN: [Known; 4] = [
         kind: AgentKind::Codex,
         command: &["codex"],
         install: "Install it with `npm install -g @openai/codex`.",
-        login: "Run `codex login`, or set OPENAI_API_KEY in `agents.codex.env`.",
+        login: "Run `codex login`, or set CODEX_API_KEY in `agents.codex.env`.",
     },
     Known {
         name: "opencode",

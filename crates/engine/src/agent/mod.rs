@@ -10,6 +10,7 @@ mod claude;
 mod codex;
 mod command;
 mod environment;
+mod health;
 mod heard;
 mod known;
 mod lines;
@@ -28,6 +29,7 @@ pub use choose::{Agents, NoAgent};
 pub use claude::ClaudeAgent;
 pub use codex::CodexAgent;
 pub use command::CommandAgent;
+pub use health::{Health, health};
 pub use known::{KNOWN, Known, find, known, of_kind};
 pub use place::{Folder, Ready, ReadyEnvironment, WorkDir};
 pub use tail::Tail;
@@ -207,6 +209,15 @@ pub trait Agent: Send + Sync {
     fn settings(&self) -> &AgentSettings;
 
     fn memory(&self) -> Memory;
+
+    /// How a session begins that there was not before.
+    fn new_session(&self) -> SessionWish {
+        match self.memory() {
+            // Chosen before the start, so that a crash cannot lose it.
+            Memory::OfPlace => SessionWish::Named(uuid::Uuid::now_v7().to_string()),
+            Memory::None | Memory::Travels => SessionWish::New,
+        }
+    }
 
     /// Sees that the agent's program is there, before anything is begun.
     fn installed(&self) -> Result<(), AgentError> {

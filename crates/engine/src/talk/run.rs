@@ -65,23 +65,17 @@ impl Desk<'_> {
         // Cleaned before it is cut: half a secret is not known for one.
         let (text, dropped) = reply_text::last_part(&text);
         let text = reply_text::shortened(&self.talks.redactor.clean(text), left_out + dropped);
-        let cut = |answer: String| Ending { answer: Some(answer), end: End::Interrupted };
-        let failed = |answer: String| Ending { answer: Some(answer), end: End::Failed };
-        Ok(match ended {
-            Ended::Well => Ending::done(reply_text::answer(&text)),
-            Ended::Badly { code, last_lines } => {
-                failed(reply_text::agent_failed(agent.name(), code, &text, &last_lines))
-            }
-            Ended::Failed(why) => failed(reply_text::agent_gave_up(agent.name(), &text, &why)),
-            Ended::NoSession => failed(reply_text::agent_gave_up(agent.name(), &text, "it has no session")),
-            Ended::OverBudget => cut(reply_text::over_budget(agent.name(), &text)),
-            Ended::TimedOut => cut(reply_text::timed_out(agent.name(), &text)),
-            Ended::Cancelled(Cancel::Stopped) => cut(reply_text::stopped(&text)),
+        let end = match ended {
+            Ended::Well => End::Done,
+            Ended::Badly { .. } | Ended::Failed(_) | Ended::NoSession => End::Failed,
+            Ended::OverBudget | Ended::TimedOut | Ended::Cancelled(Cancel::Stopped) => End::Interrupted,
             Ended::Cancelled(Cancel::Draining) if self.talks.settings.retry_on_restart() => {
                 return Err(Broken::PutBack);
             }
-            Ended::Cancelled(Cancel::Draining) => cut(reply_text::interrupted(&self.talks.redactor.clean(said.text))),
+            Ended::Cancelled(Cancel::Draining) => End::Interrupted,
             Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(StoreError::LostTurn)),
-        })
+        };
+        let words = self.talks.redactor.clean(said.text);
+        Ok(Ending { answer: Some(reply_text::ended(agent.name(), &ended, &text, &words)), end })
     }
 }

@@ -47,16 +47,19 @@ impl Desk<'_> {
     /// Begins a session; `knowing` what was said lately, if the agent can remember at all.
     pub(super) async fn new_session(&self, agent: &dyn Agent, cwd: &Path, knowing: bool) -> Result<Resumed, Broken> {
         let store = &self.talks.store;
-        // Chosen before the start, so that a crash cannot lose it.
-        let id = (agent.memory() == Memory::OfPlace).then(|| uuid::Uuid::now_v7().to_string());
+        let wish = agent.new_session();
+        let id = match &wish {
+            SessionWish::Named(id) => Some(id.clone()),
+            SessionWish::New | SessionWish::Resume(_) => None,
+        };
         let cwd = cwd.display().to_string();
-        let session = store.start_session(self.conversation.id, agent.name(), &cwd, id.clone()).await?;
+        let session = store.start_session(self.conversation.id, agent.name(), &cwd, id).await?;
         let lately = if knowing && agent.memory() != Memory::None {
             let before: Vec<Exchange> = store.lately(self.message, LATELY).await?;
             reply_text::lately(&before).map(|text| self.talks.redactor.clean(&text))
         } else {
             None
         };
-        Ok(Resumed { session, wish: id.map_or(SessionWish::New, SessionWish::Named), lately })
+        Ok(Resumed { session, wish, lately })
     }
 }

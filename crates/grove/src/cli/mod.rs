@@ -1,5 +1,6 @@
 //! The terminal: one file per subcommand.
 
+mod agent;
 mod chat;
 mod cleanup;
 mod codebase;
@@ -51,6 +52,9 @@ enum Command {
     /// Register repositories
     #[command(subcommand)]
     Codebase(codebase::Command),
+    /// See which coding agents are there, and try them
+    #[command(subcommand)]
+    Agent(agent::Command),
     /// Do what the scheduler does
     #[command(subcommand)]
     Cleanup(cleanup::Command),
@@ -114,6 +118,7 @@ async fn run(grove: Grove) -> Done {
         Command::Status => Box::pin(status::run(&context)).await,
         Command::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
         Command::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
+        Command::Agent(command) => Box::pin(agent::run(&context, command)).await,
         Command::Cleanup(command) => Box::pin(cleanup::run(&context, command)).await,
         Command::Config(command) => Box::pin(config::run(&context, command)).await,
         Command::Doctor => Box::pin(doctor::run(&context)).await,

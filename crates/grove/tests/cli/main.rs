@@ -1,5 +1,6 @@
 //! `grove` as a person or a script runs it: the real program, real git, real stores.
 
+mod agent;
 mod blocked;
 mod codebase;
 mod crash;
