@@ -20,6 +20,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (6, "sizes", include_str!("../migrations/0006_sizes.sql")),
     (7, "talk", include_str!("../migrations/0007_talk.sql")),
     (8, "usage", include_str!("../migrations/0008_usage.sql")),
+    (9, "platforms", include_str!("../migrations/0009_platforms.sql")),
 ];
 
 fn migrator() -> Migrator {

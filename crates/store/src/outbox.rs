@@ -17,8 +17,10 @@ macro_rules! said {
     };
 }
 
-const SAY: &str = "INSERT INTO grove_outbox (id, conversation_id, seq, inbox_id, kind, text, created_at) \
-     VALUES ($1, $2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM grove_outbox WHERE conversation_id = $2), $3, $4, $5, $6)";
+/// What came in by an adapter of this machine is read from here; everything else is sent.
+const SAY: &str = "INSERT INTO grove_outbox (id, conversation_id, seq, inbox_id, kind, text, created_at, via) \
+     VALUES ($1, $2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM grove_outbox WHERE conversation_id = $2), $3, $4, $5, $6, \
+       (SELECT i.via FROM grove_inbox i WHERE i.id = $3 AND i.via NOT IN ('web', 'cli', 'test')))";
 const IS_SAID: &str = "SELECT id FROM grove_outbox WHERE id = $1";
 const TOUCH: &str = "UPDATE remote_agent_conversations SET updated_at = $2 WHERE id = $1";
 const SAID: &str = said!("WHERE conversation_id = $1 ORDER BY seq");

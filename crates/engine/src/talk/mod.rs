@@ -43,7 +43,13 @@ pub enum TalkEvent {
     /// What an agent does on the way to that answer, in one line.
     Step { platform: String, conversation: String, message: MessageId, text: String },
     /// Something was said to people; the store has it.
-    Said { platform: String, conversation: String },
+    Said {
+        platform: String,
+        conversation: String,
+        /// The message that it is the answer to.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answered: Option<MessageId>,
+    },
     /// Environments came, went or changed.
     Worktrees,
 }
@@ -127,9 +133,9 @@ impl Talks {
         let _ = self.events.send(event);
     }
 
-    fn said(&self, conversation: &Conversation) {
+    fn said(&self, conversation: &Conversation, answered: Option<MessageId>) {
         let (platform, name) = (conversation.platform.clone(), conversation.name.clone());
-        self.tell_watchers(TalkEvent::Said { platform, conversation: name });
+        self.tell_watchers(TalkEvent::Said { platform, conversation: name, answered });
     }
 
     /// Whether a conversation is for this process to work on.

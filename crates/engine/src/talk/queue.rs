@@ -107,7 +107,7 @@ impl Talks {
             }
             let Some(conversation) = self.store.conversation(queued.conversation).await? else { continue };
             if self.store.tell(&queued, &reply_text::queued(place, most)).await? {
-                self.said(&conversation);
+                self.said(&conversation, None);
             }
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Talks {
             if runs {
                 self.cancel(message.conversation, Cancel::Stopped);
             }
-            self.said(&conversation);
+            self.said(&conversation, None);
         }
         Ok(())
     }

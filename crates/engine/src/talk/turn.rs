@@ -172,7 +172,7 @@ impl Talks {
         };
         let answer = ending.answer.map(|text| self.redactor.clean(&text));
         self.keep_answer(key, &message, answer.as_deref(), ending.end).await?;
-        self.said(&conversation);
+        self.said(&conversation, Some(message.id));
         self.tell_watchers(TalkEvent::Worktrees);
         Ok(())
     }
@@ -256,7 +256,7 @@ impl Desk<'_> {
         }
         let clean: Vec<String> = notices.iter().map(|text| self.talks.redactor.clean(text)).collect();
         self.talks.store.say(key, self.message.id, &clean).await?;
-        self.talks.said(self.conversation);
+        self.talks.said(self.conversation, None);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 mod codebases;
 mod environments;
 mod opening;
+mod platforms;
 mod trouble;
 
 use std::path::PathBuf;

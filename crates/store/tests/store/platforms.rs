@@ -1,0 +1,110 @@
+//! What platforms told us, and what they are told.
+
+use grove_model::{Event, Hints, Incoming, Moment};
+use grove_store::{Accepted, End, NewEvent, Store};
+use grove_testkit::both_engines;
+use jiff::SignedDuration;
+
+use crate::{open, owner};
+
+fn event(delivery: &str) -> NewEvent {
+    let text = |text: &str| text.to_owned();
+    NewEvent {
+        platform: text("github"),
+        delivery: text(delivery),
+        kind: text("ping"),
+        body: format!("{{\"{delivery}\":1}}"),
+    }
+}
+
+/// Somebody says something.
+async fn said(store: &Store, via: &str, conversation: &str) -> Accepted {
+    let event = Event::Message { text: "hi".to_owned(), context: None, hints: Hints::default() };
+    let (platform, conversation) = ("github".to_owned(), conversation.to_owned());
+    let incoming =
+        Incoming { via: via.to_owned(), platform, conversation, parent: None, user: None, delivery: None, event };
+    store.accept_about(&incoming, false, None).await.unwrap()
+}
+
+/// And is answered, with a word on the way.
+async fn answered(store: &Store, said: Accepted) {
+    let waiting = store.waiting_conversations().await.unwrap();
+    let waiting = waiting.iter().find(|waiting| waiting.conversation == said.conversation).unwrap();
+    let until = Moment::now().plus(SignedDuration::from_secs(60));
+    let key = store.take_turn(waiting, &owner(1), until).await.unwrap().unwrap();
+    store.begin_message(&key).await.unwrap().unwrap();
+    store.say(&key, said.message, &["on the way".to_owned()]).await.unwrap();
+    store.answer(&key, said.message, Some("the answer"), End::Done).await.unwrap();
+    store.release_turn(&key).await.unwrap();
+}
+
+async fn unsent(store: &Store) -> Vec<(String, String)> {
+    let unsent = store.unsent("github", 10).await.unwrap();
+    unsent.into_iter().map(|unsent| (unsent.conversation, unsent.text)).collect()
+}
+
+fn pair(conversation: &str, text: &str) -> (String, String) {
+    (conversation.to_owned(), text.to_owned())
+}
+
+both_engines! {
+    async fn a_delivery_is_kept_once_and_worked_on_once(store: TestStore) {
+        let store = open(&store).await;
+        assert_eq!(store.keep_events(&[event("a"), event("b"), event("a")]).await.unwrap(), [true, true, false]);
+        assert_eq!(store.keep_events(&[event("b"), event("c")]).await.unwrap(), [false, true]);
+        let waiting = store.waiting_events("github", 10).await.unwrap();
+        let names: Vec<&str> = waiting.iter().map(|event| event.delivery.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(store.waiting_events("slack", 10).await.unwrap().is_empty());
+        let until = Moment::now();
+        assert!(store.take_event(&waiting[0], &owner(1), until).await.unwrap());
+        assert!(!store.take_event(&waiting[0], &owner(1), until).await.unwrap(), "somebody was faster");
+        store.event_done(waiting[0].id, true, "ignored").await.unwrap();
+        store.event_later(waiting[1].id, until.plus(SignedDuration::from_hours(1)), "busy").await.unwrap();
+        let waiting = store.waiting_events("github", 10).await.unwrap();
+        assert_eq!(waiting.iter().map(|event| event.delivery.as_str()).collect::<Vec<_>>(), ["c"]);
+        // What is worked off is still known.
+        assert_eq!(store.keep_events(&[event("a")]).await.unwrap(), [false]);
+        assert_eq!(store.forget_events(Moment::now().plus(SignedDuration::from_hours(1))).await.unwrap(), 1);
+    }
+
+    async fn answers_are_sent_in_the_order_of_their_conversation(store: TestStore) {
+        let store = open(&store).await;
+        for conversation in ["a#1", "a#2"] {
+            let said = said(&store, "github", conversation).await;
+            answered(&store, said).await;
+        }
+        // Whoever is on this machine reads it here.
+        let local = said(&store, "test", "a#3").await;
+        answered(&store, local).await;
+        assert_eq!(unsent(&store).await, [pair("a#1", "on the way"), pair("a#2", "on the way")]);
+        let first = store.unsent("github", 10).await.unwrap().remove(0);
+        let until = Moment::now().plus(SignedDuration::from_secs(60));
+        assert!(store.take_unsent(&first, &owner(1), until).await.unwrap());
+        assert!(!store.take_unsent(&first, &owner(1), until).await.unwrap(), "somebody was faster");
+        assert_eq!(store.unsent("github", 10).await.unwrap()[0].sender, Some(owner(1)));
+        store.send_later(first.id, until, "429").await.unwrap();
+        assert_eq!(unsent(&store).await, [pair("a#2", "on the way")], "what is behind it waits too");
+        store.sent(first.id, "[1]").await.unwrap();
+        assert_eq!(unsent(&store).await, [pair("a#1", "the answer"), pair("a#2", "on the way")]);
+        let second = store.unsent("github", 10).await.unwrap().remove(1);
+        store.send_never(second.id, "the issue is gone").await.unwrap();
+        assert_eq!(unsent(&store).await, [pair("a#1", "the answer"), pair("a#2", "the answer")]);
+    }
+
+    async fn a_growing_answer_is_known_by_its_name(store: TestStore) {
+        let store = open(&store).await;
+        let said = said(&store, "github", "a#1").await;
+        store.keep_draft(said.message, "[7]").await.unwrap();
+        answered(&store, said).await;
+        let notice = store.unsent("github", 10).await.unwrap().remove(0);
+        store.sent(notice.id, "[6]").await.unwrap();
+        let answer = store.unsent("github", 10).await.unwrap().remove(0);
+        assert_eq!((answer.draft.as_deref(), answer.message, answer.had_agent), (Some("[7]"), Some(said.message), false));
+        assert_eq!(store.mark("github", "since").await.unwrap(), None);
+        for value in ["1", "2"] {
+            store.set_mark("github", "since", value).await.unwrap();
+        }
+        assert_eq!(store.mark("github", "since").await.unwrap().as_deref(), Some("2"));
+    }
+}
