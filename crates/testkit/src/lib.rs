@@ -6,6 +6,7 @@
 mod canonical;
 mod dice;
 mod engine;
+mod model;
 mod picture;
 mod postgres;
 mod repo;
@@ -16,6 +17,7 @@ mod terminal;
 pub use canonical::Canonical;
 pub use dice::Dice;
 pub use engine::{Engine, TestStore};
+pub use model::{Asked, Model};
 pub use picture::Picture;
 pub use postgres::Postgres;
 pub use repo::{TestRepo, gits, hermetic_git};
