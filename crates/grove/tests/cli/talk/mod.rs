@@ -10,6 +10,7 @@ mod kills;
 mod page;
 mod places;
 mod queue;
+mod real_agents;
 mod two;
 
 use std::process::Command;

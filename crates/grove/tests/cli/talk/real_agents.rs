@@ -1,0 +1,140 @@
+//! The real agents: Claude Code and Codex, the programs themselves, through the server. Only
+//! the model is ours (`grove_testkit::Model`), so that nothing leaves the machine and every run is the
+//! same.
+
+mod house;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use grove_testkit::is_alive;
+use house::{House, Real};
+
+use super::agents::wait_for;
+use super::branches;
+
+/// Writes a story once and tells it of each agent.
+macro_rules! of_each_agent {
+    ($(fn $name:ident($house:ident: House) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            fn story($house: House) $body
+
+            #[test]
+            fn claude() {
+                tell(Real::Claude, story);
+            }
+
+            #[test]
+            fn codex() {
+                tell(Real::Codex, story);
+            }
+        }
+    )+};
+}
+
+fn tell(real: Real, story: fn(House)) {
+    if let Some(house) = House::with(real) {
+        story(house);
+    }
+}
+
+of_each_agent! {
+    fn a_turn_edits_a_file_and_the_next_one_remembers_it_after_a_restart(house: House) {
+        let mut house = house;
+        let before = house.grove.repo.canonical();
+        let said = house.server.ask("c", "WRITE notes.txt: by an agent");
+        let answer = said.last().unwrap();
+        assert!(answer.contains("Done: "), "{said:?}");
+        let worktree = house.worktree();
+        assert_eq!(fs::read_to_string(worktree.join("notes.txt")).unwrap().trim_end(), "by an agent");
+        before.assert_untouched();
+
+        house.restart();
+        let said = house.server.ask("c", "RECALL");
+        assert_eq!(said, ["Earlier: WRITE notes.txt: by an agent"]);
+        assert_eq!(house.worktree(), worktree);
+        assert!(house.processes().is_empty(), "{:?}", house.processes());
+        // Each turn is counted once, though agents tell what the whole session took.
+        let status = house.server.ask("c", "/status");
+        assert!(status[0].contains(house.real.usage_of_three_answers()), "{status:?}");
+    }
+
+    fn a_stopped_turn_leaves_no_process_and_the_session_goes_on(house: House) {
+        let House { server, model, .. } = &house;
+        server.say("c", "SLOW");
+        wait_for(|| model.asked().iter().any(|asked| asked.said == "SLOW"));
+        let running = house.processes();
+        assert!(running.iter().any(|process| process.contains("node_modules")), "{running:?}");
+        let began = Instant::now();
+        server.say("c", "/stop");
+        let said = server.settled("c");
+        assert!(said.last().unwrap().ends_with("Stopped. /retry runs it again."), "{said:?}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        for process in running.iter().chain(&house.processes()) {
+            let pid = process.split(' ').next().unwrap();
+            assert!(!is_alive(pid), "{process} is still there");
+        }
+        assert_eq!(server.ask("c", "RECALL").last().unwrap(), "Earlier: SLOW");
+    }
+
+    fn a_commit_is_on_the_branch_of_its_environment_and_nowhere_else(house: House) {
+        let (repo, server) = (&house.grove.repo, &house.server);
+        let (before, main) = (repo.canonical(), repo.sha("main"));
+        server.ask("c", "WRITE notes.txt: by an agent");
+        let said = server.ask("c", "RUN git add notes.txt && git commit --quiet -m 'By an agent' && git log --oneline");
+        assert!(said.last().unwrap().contains("By an agent"), "{said:?}");
+        let branch = branches(&house.grove).pop().unwrap();
+        assert_eq!(repo.git(&["log", "--format=%s %an", &format!("main..{branch}")]), "By an agent Test Person");
+        assert_eq!(repo.git(&["show", &format!("{branch}:notes.txt")]).trim_end(), "by an agent");
+        assert_eq!(repo.git_in(&house.worktree(), &["status", "--porcelain"]), "");
+        assert_eq!(repo.sha("main"), main);
+        before.assert_untouched();
+    }
+
+    fn it_is_listed_as_ready_and_answers_a_test(house: House) {
+        let (grove, name) = (&house.grove, house.real.name());
+        let list = grove.grove(["agent", "list", "--json"]).ok().json();
+        let found = list.as_array().unwrap().iter().find(|agent| agent["name"] == name).unwrap();
+        assert_eq!((&found["state"], &found["default"]), (&"ready".into(), &true.into()), "{found}");
+        assert!(found["version"].as_str().unwrap().contains(&house.real.version()), "{found}");
+        let tested = grove.grove(["agent", "test", name, "--prompt", "hello", "--json"]).ok().json();
+        assert_eq!(tested["answer"], "You said: hello", "{tested}");
+        assert!(house.processes().is_empty(), "{:?}", house.processes());
+    }
+
+    fn a_session_that_is_gone_is_begun_anew_and_told_what_was_said(house: House) {
+        let server = &house.server;
+        server.ask("c", "the sky is blue");
+        house.forget_sessions();
+        let said = server.ask("c", "RECALL");
+        let notice = format!("The agent `{}` does not know its earlier session any more.", house.real.name());
+        assert!(said[0].starts_with(&notice), "{said:?}");
+        assert_eq!(said.last().unwrap().trim_end(), "Earlier:", "nothing of its own: {said:?}");
+        let asked = house.model.asked().pop().unwrap();
+        assert!(asked.said.contains("the sky is blue") && asked.said.ends_with("RECALL"), "{asked:?}");
+    }
+}
+
+mod a_wrong_key_is_said_in_one_sentence {
+    use super::*;
+
+    fn story(real: Real, expected: &str) {
+        let Some(house) = House::with_key(real, "wrong") else { return };
+        let said = house.server.ask("c", "hello");
+        let answer = said.last().unwrap();
+        assert!(answer.starts_with(expected) && !answer.contains('\n'), "{said:?}");
+        assert_eq!(house.model.asked(), []);
+    }
+
+    #[test]
+    fn claude() {
+        story(Real::Claude, "The agent `claude` failed: Invalid API key");
+    }
+
+    #[test]
+    fn codex() {
+        story(Real::Codex, "The agent `codex` failed: unexpected status 401");
+    }
+}

@@ -1,0 +1,157 @@
+//! A server with one of the real agents, set up as a person would do it, and the model that the agent
+//! asks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use grove_testkit::{Engine, Model, Sandbox, TestServer, TestStore};
+use serde_json::Value;
+
+use super::super::{environments, registered, serve};
+
+/// The agents that `scripts/test` installs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Real {
+    Claude,
+    Codex,
+}
+
+impl Real {
+    pub fn name(self) -> &'static str {
+        match self {
+            Real::Claude => "claude",
+            Real::Codex => "codex",
+        }
+    }
+
+    /// The version that is pinned.
+    pub fn version(self) -> String {
+        let package = match self {
+            Real::Claude => "@anthropic-ai/claude-code",
+            Real::Codex => "@openai/codex",
+        };
+        let packages: Value = serde_json::from_str(include_str!("../../../agents/package.json")).unwrap();
+        packages["dependencies"][package].as_str().unwrap().to_owned()
+    }
+
+    /// What `/status` says when the model has answered three times, each with 12 tokens in, 3 more
+    /// from its cache, and 7 out.
+    pub fn usage_of_three_answers(self) -> &'static str {
+        match self {
+            Real::Claude => "Usage: 45 tokens in, 21 out, $0.0",
+            // Those of the cache are among the 12.
+            Real::Codex => "Usage: 36 tokens in, 21 out",
+        }
+    }
+}
+
+pub struct House {
+    pub real: Real,
+    pub server: TestServer,
+    pub model: Model,
+    pub grove: Sandbox,
+}
+
+impl House {
+    /// Nothing, if somebody does without these tests.
+    pub fn with(real: Real) -> Option<Self> {
+        Self::with_key(real, Model::KEY)
+    }
+
+    pub fn with_key(real: Real, key: &str) -> Option<Self> {
+        let programs = programs()?;
+        let (grove, model) = (registered(TestStore::new(Engine::Sqlite)), Model::start());
+        let config = match real {
+            Real::Claude => claude(&programs, &model, key),
+            Real::Codex => codex(&programs, &model, key, &grove.repo.home()),
+        };
+        fs::create_dir_all(grove.grove_home()).unwrap();
+        fs::write(grove.grove_home().join("config.toml"), config).unwrap();
+        let server = TestServer::run(serve(&grove), &grove);
+        Some(Self { real, server, model, grove })
+    }
+
+    /// Asks the server to end, and starts another.
+    pub fn restart(&mut self) {
+        assert!(self.server.terminate().success());
+        self.server = TestServer::run(serve(&self.grove), &self.grove);
+    }
+
+    /// The worktree of the only environment.
+    pub fn worktree(&self) -> PathBuf {
+        let environments = environments(&self.grove);
+        assert_eq!(environments.len(), 1, "{environments:#?}");
+        PathBuf::from(environments[0]["path"].as_str().unwrap())
+    }
+
+    /// What runs in this house beside the server: all of it has the same home.
+    pub fn processes(&self) -> Vec<String> {
+        let home = format!("HOME={}", self.grove.repo.home().display());
+        let lives_here = |pid: &str| {
+            let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            variables.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+        };
+        let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+        let pids = pids.filter(|name| name.parse::<u32>().is_ok_and(|pid| pid != self.server.pid()));
+        let words = |pid: String| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            format!("{pid} {}", String::from_utf8_lossy(&line).replace('\0', " "))
+        };
+        pids.filter(|pid| lives_here(pid)).map(words).collect()
+    }
+
+    /// Takes everything away that the agent has noted of its sessions.
+    pub fn forget_sessions(&self) {
+        let folder = match self.real {
+            Real::Claude => ".claude/projects",
+            Real::Codex => ".codex/sessions",
+        };
+        fs::remove_dir_all(self.grove.repo.home().join(folder)).unwrap();
+    }
+}
+
+/// Where the programs are.
+fn programs() -> Option<PathBuf> {
+    if std::env::var_os("GROVE_TEST_NO_AGENTS").is_some_and(|value| value == "1") {
+        return None;
+    }
+    let folder = std::env::var_os("GROVE_TEST_AGENTS").expect(
+        "the real agents are missing: run `scripts/test`, which installs them and sets GROVE_TEST_AGENTS, \
+         or set GROVE_TEST_NO_AGENTS=1 to do without",
+    );
+    Some(PathBuf::from(folder).join("node_modules/.bin"))
+}
+
+/// Our own settings for an agent. All that it would ask somebody else than the model for is off.
+fn settings(name: &str, kind: &str, command: &[&str], programs: &Path, env: &[(&str, &str)]) -> String {
+    let program = programs.join(command[0]).display().to_string();
+    let command: Vec<&str> = [program.as_str()].iter().chain(&command[1..]).copied().collect();
+    let env: Vec<String> = env.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+    format!(
+        "[agent]\ndefault = {name:?}\n[agents.{name}]\nkind = {kind:?}\ncommand = {command:?}\ntimeout = \"50s\"\n\
+         env = {{ {} }}\n",
+        env.join(", ")
+    )
+}
+
+fn claude(programs: &Path, model: &Model, key: &str) -> String {
+    let env = [
+        ("ANTHROPIC_BASE_URL", model.address()),
+        ("ANTHROPIC_API_KEY", key),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("CLAUDE_CODE_MAX_RETRIES", "0"),
+    ];
+    settings("claude", "claude", &["claude"], programs, &env)
+}
+
+fn codex(programs: &Path, model: &Model, key: &str, home: &Path) -> String {
+    let config = format!(
+        "model = \"gpt-5.5\"\nmodel_provider = \"test\"\n[analytics]\nenabled = false\n[features]\nplugins = false\n\
+         [model_providers.test]\nname = \"test\"\nbase_url = \"{}/v1\"\nwire_api = \"responses\"\n\
+         env_key = \"TEST_MODEL_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 0\n",
+        model.address()
+    );
+    fs::create_dir(home.join(".codex")).unwrap();
+    fs::write(home.join(".codex/config.toml"), config).unwrap();
+    settings("codex", "codex", &["codex"], programs, &[("TEST_MODEL_KEY", key)])
+}
