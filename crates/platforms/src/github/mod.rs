@@ -1,0 +1,11 @@
+//! GitHub: issues and pull requests.
+//!
+//! What comes in goes through [`verify`] (is it GitHub's?), [`event`] (what happened), [`translate`]
+//! (is it for us?), [`access`] (may they?) and [`context`] (what the agent should know) and becomes an
+//! `Incoming`. [`api`] is the way out. Everything but [`api`] is pure.
+
+pub mod links;
+pub mod marker;
+pub mod mention;
+pub mod repo;
+pub mod verify;
