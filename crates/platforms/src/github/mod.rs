@@ -1,11 +1,17 @@
 //! GitHub: issues and pull requests.
 //!
-//! What comes in goes through [`verify`] (is it GitHub's?), [`event`] (what happened), [`translate`]
-//! (is it for us?), [`access`] (may they?) and [`context`] (what the agent should know) and becomes an
-//! `Incoming`. [`api`] is the way out. Everything but [`api`] is pure.
+//! What comes in goes through [`verify`] (is it GitHub's?), [`payload`] and [`event`] (what
+//! happened), [`translate`] (is it for us?), [`access`] (may they?) and [`context`] (what the agent
+//! should know) and becomes an `Incoming`. [`api`] is the way out. Everything but [`api`] is pure.
 
+pub mod access;
+pub mod context;
+pub mod event;
 pub mod links;
 pub mod marker;
 pub mod mention;
+pub mod payload;
 pub mod repo;
+pub mod translate;
 pub mod verify;
+pub mod wire;
