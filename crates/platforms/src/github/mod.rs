@@ -5,6 +5,7 @@
 //! should know) and becomes an `Incoming`. [`api`] is the way out. Everything but [`api`] is pure.
 
 pub mod access;
+pub mod api;
 pub mod context;
 pub mod event;
 pub mod links;

@@ -33,7 +33,7 @@ pub struct Us {
 pub enum Look<'a> {
     Ignored(Why),
     /// Whoever closed it.
-    Closed(Incoming),
+    Closed(Box<Incoming>),
     Asked(Asked<'a>),
 }
 
@@ -90,7 +90,7 @@ pub fn look<'a>(happening: &'a Happening, us: &Us) -> Look<'a> {
         What::Pushed => Look::Ignored(Why::Pushed),
         What::Closed { merged, at } => {
             let key = format!("{} closed {}", thread_key(happening), at.as_deref().unwrap_or("for good"));
-            Look::Closed(incoming(happening, None, key, Event::Closed { merged: *merged }))
+            Look::Closed(Box::new(incoming(happening, None, key, Event::Closed { merged: *merged })))
         }
         // Cleaned after that: what makes our own words call nobody is invisible, too.
         What::Said(text) => match us.name.taken_out_of(&text.body) {
@@ -240,7 +240,7 @@ mod tests {
         )
     }
 
-    fn pull(head: Value, body: &str) -> Value {
+    fn pull(head: &Value, body: &str) -> Value {
         json!({ "number": 99, "title": "Fix it", "body": body, "user": { "id": 1, "login": "alice" },
             "head": { "ref": "feature/x", "sha": "a".repeat(40), "repo": head },
             "base": { "ref": "main", "repo": { "id": 7, "full_name": "octo/shop" } } })
@@ -293,7 +293,7 @@ mod tests {
         let labeled = happening("issues", json!({ "action": "labeled", "issue": { "number": 1 } }));
         assert_eq!(ignored(&labeled, &us()), "`labeled` asks for nothing");
         let pushed =
-            happening("pull_request", json!({ "action": "synchronize", "pull_request": pull(Value::Null, "") }));
+            happening("pull_request", json!({ "action": "synchronize", "pull_request": pull(&Value::Null, "") }));
         assert_eq!(ignored(&pushed, &us()), "commits were pushed, which asks for nothing");
     }
 
@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn a_pull_request_brings_its_branch_commit_and_links() {
-        let opened = |head: Value, body: &str| {
+        let opened = |head: &Value, body: &str| {
             happening("pull_request", json!({ "action": "opened", "pull_request": pull(head, body) }))
         };
-        let same = opened(json!({ "id": 7 }), "@grove review. Fixes #42, closes other/repo#3, resolves octo/shop#7");
+        let same = opened(&json!({ "id": 7 }), "@grove review. Fixes #42, closes other/repo#3, resolves octo/shop#7");
         let linked = Facts { linked: vec![42, 99, 50], ..facts() };
         let (_, _, hints, _) = asked(&same, &linked);
         assert_eq!(hints.workflow_type, Some(Kind::Pr));
@@ -322,7 +322,7 @@ mod tests {
         assert!(!hints.is_fork_pr);
         assert_eq!(hints.linked_issues, [7, 42, 50], "itself is not among them");
         for head in [json!({ "id": 8 }), Value::Null] {
-            let (_, _, hints, _) = asked(&opened(head, "@grove"), &facts());
+            let (_, _, hints, _) = asked(&opened(&head, "@grove"), &facts());
             assert!(hints.is_fork_pr && hints.pr_sha.is_some() && hints.pr_branch.is_some());
         }
     }
@@ -332,7 +332,7 @@ mod tests {
         let happening = comment("@grove fix", 1, true);
         let Look::Asked(asked) = look(&happening, &us()) else { panic!() };
         assert!(asked.wants_pull() && asked.incoming(&facts()).is_err(), "never taken for an issue");
-        let pull = serde_json::from_value(pull(json!({ "id": 7 }), "")).unwrap();
+        let pull = serde_json::from_value(pull(&json!({ "id": 7 }), "")).unwrap();
         let incoming = asked.incoming(&Facts { pull: Some(pull), ..facts() }).unwrap();
         let Event::Message { hints, .. } = incoming.event else { panic!() };
         assert_eq!((hints.workflow_type, hints.workflow_id.as_deref()), (Some(Kind::Pr), Some("42")));

@@ -1,0 +1,102 @@
+//! Pull requests.
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::send::{escaped, send};
+use super::{ApiError, Github};
+use crate::github::context::ChangedFile;
+use crate::github::repo::RepoName;
+use crate::github::wire::Pull;
+
+/// The files that a pull request changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    pub files: Vec<ChangedFile>,
+    /// There are more than were asked for.
+    pub more: bool,
+}
+
+/// A pull request to be opened.
+#[derive(Clone, Debug)]
+pub struct NewPull<'a> {
+    pub title: &'a str,
+    pub body: &'a str,
+    pub head: &'a str,
+    pub base: &'a str,
+}
+
+/// How many pages of a hundred files are read.
+const FILE_PAGES: usize = 2;
+
+const CLOSES: &str = "query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { \
+     pullRequest(number: $number) { closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } } } } }";
+
+impl Github {
+    pub async fn pull(&self, repo: &RepoName, number: u64) -> Result<Pull, ApiError> {
+        self.get(repo, &format!("/pulls/{number}")).await?.json()
+    }
+
+    pub async fn files(&self, repo: &RepoName, number: u64) -> Result<Files, ApiError> {
+        #[derive(Deserialize)]
+        struct File {
+            filename: String,
+            status: Option<String>,
+            additions: Option<u64>,
+            deletions: Option<u64>,
+        }
+        let path = format!("/pulls/{number}/files?per_page=100");
+        let (files, more) = self.pages::<File>(repo, &path, FILE_PAGES).await?;
+        let changed = |file: File| ChangedFile {
+            path: file.filename,
+            status: file.status.unwrap_or_default(),
+            additions: file.additions.unwrap_or_default(),
+            deletions: file.deletions.unwrap_or_default(),
+        };
+        Ok(Files { files: files.into_iter().map(changed).collect(), more })
+    }
+
+    /// The issues of the same repository that GitHub will close with a pull request.
+    pub async fn closes(&self, repo: &RepoName, number: u64) -> Result<Vec<u64>, ApiError> {
+        let variables = json!({ "owner": repo.owner(), "name": repo.name(), "number": number });
+        let data = self.graphql(repo, CLOSES, &variables).await?;
+        let nodes = &data["repository"]["pullRequest"]["closingIssuesReferences"]["nodes"];
+        let of_this = |node: &&Value| {
+            let name = node["repository"]["nameWithOwner"].as_str().and_then(RepoName::parse);
+            name.is_some_and(|name| name.is(repo))
+        };
+        Ok(nodes.as_array().into_iter().flatten().filter(of_this).filter_map(|node| node["number"].as_u64()).collect())
+    }
+
+    /// The pull request from a branch of the repository itself: the open one, or the last one.
+    pub async fn pull_from(&self, repo: &RepoName, branch: &str) -> Result<Option<Pull>, ApiError> {
+        let head = escaped(&format!("{}:{branch}", repo.owner()));
+        let path = format!("/pulls?head={head}&state=all&sort=created&direction=desc&per_page=100");
+        let mut found: Vec<Pull> = self.get(repo, &path).await?.list()?;
+        // Where the owner is not known, GitHub leaves the filter out.
+        found.retain(|pull| pull.branch().is_some_and(|head| head.as_str() == branch) && !pull.is_from_fork());
+        let open = found.iter().position(|pull| pull.state.as_deref() == Some("open"));
+        Ok(if found.is_empty() { None } else { Some(found.swap_remove(open.unwrap_or(0))) })
+    }
+
+    pub async fn open_pull(&self, repo: &RepoName, new: &NewPull<'_>) -> Result<Pull, ApiError> {
+        let body = json!({ "title": new.title, "body": new.body, "head": new.head, "base": new.base });
+        self.ask(repo, Method::POST, "/pulls", Some(&body)).await?.json()
+    }
+
+    async fn graphql(&self, repo: &RepoName, query: &str, variables: &Value) -> Result<Value, ApiError> {
+        let client = self.graphql_client(repo).await?;
+        let body = json!({ "query": query, "variables": variables });
+        let mut answer: Value = send(&client, &Method::POST, "/graphql", Some(&body), None).await?.json()?;
+        let errors = answer["errors"].as_array().filter(|errors| !errors.is_empty());
+        let Some(first) = errors.map(|errors| errors[0].clone()) else { return Ok(answer["data"].take()) };
+        let what = crate::clean::one_line(first["message"].as_str().unwrap_or("no reason given"), 300);
+        Err(match first["type"].as_str() {
+            Some("RATE_LIMITED") => ApiError::Limited { wait: std::time::Duration::from_secs(60) },
+            Some("NOT_FOUND") => ApiError::NotFound(what),
+            Some("FORBIDDEN") => ApiError::Forbidden(what),
+            _ => ApiError::Refused { status: 200, what },
+        })
+    }
+}
