@@ -73,6 +73,18 @@ pub const KEYS: &[Key] = &[
     key("security.allowed_root", Shape::Path, None).also(&["ALLOWED_ROOT_DIRECTORY"]),
     key("security.sandbox", Shape::OneOf(&["enforce", "warn", "off"]), None),
     key("agent.default", Shape::Text, None).in_repository(),
+    key("adapters.github.token", Shape::Text, None).also(&["GITHUB_TOKEN"]).secret(),
+    key("adapters.github.app_id", Shape::Count { least: 1 }, None),
+    key("adapters.github.private_key_file", Shape::Path, None),
+    key("adapters.github.webhook_secret", Shape::OneOrMore, Some("")).also(&["WEBHOOK_SECRET"]).secret(),
+    key("adapters.github.mode", Shape::OneOf(&["webhook", "poll"]), Some("webhook")),
+    key("adapters.github.poll_seconds", Shape::Count { least: 1 }, Some("30")),
+    key("adapters.github.repos", Shape::List, Some("")),
+    key("adapters.github.bot_name", Shape::Text, Some("grove")).also(&["GITHUB_BOT_MENTION"]),
+    key("adapters.github.api_url", Shape::Text, Some("https://api.github.com")),
+    key("adapters.github.allowed_users", Shape::List, Some("")).also(&["GITHUB_ALLOWED_USERS"]),
+    key("adapters.github.allow_all", Shape::Bool, Some("false")),
+    key("adapters.github.streaming", Shape::OneOf(&["stream", "batch"]), Some("stream")),
     key("adapters.test.enabled", Shape::Bool, Some("false")),
 ];
 

@@ -4,6 +4,7 @@
 //! Every key is in one table ([`KEYS`]); what is not there, or does not fit, stops the start with
 //! file, line, key and the nearest name that exists.
 
+mod adapters;
 mod agents;
 mod home;
 mod keys;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use grove_git::base::FetchPolicy;
 use grove_git::finish::Method;
 
+pub use adapters::{GithubCredentials, GithubSettings};
 pub use agents::{AgentKind, AgentSettings, Permissions};
 pub use home::grove_home;
 pub use keys::{KEYS, Key};
@@ -241,7 +243,10 @@ impl Settings {
     /// Every secret that somebody configured, so that none of them leaves in a message.
     pub fn secrets(&self) -> Vec<String> {
         let configured = self.entries().filter(|(key, _)| key.secret && key.name != "store.url");
-        let texts = configured.filter_map(|(_, entry)| entry.and_then(|(value, _)| value.as_text()));
+        let texts = configured.filter_map(|(_, entry)| entry).flat_map(|(value, _)| match value {
+            Value::List(list) => list.iter().map(String::as_str).collect(),
+            value => value.as_text().into_iter().collect::<Vec<_>>(),
+        });
         let of_agents = self.agents.values().flat_map(|agent| agent.env.values()).map(String::as_str);
         texts.chain(of_agents).filter(|text| text.len() >= 8).map(str::to_owned).collect()
     }

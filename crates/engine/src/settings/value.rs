@@ -64,6 +64,8 @@ pub enum Shape {
     Bool,
     /// `a, b` in a variable, `["a", "b"]` in a file.
     List,
+    /// The same, or one text in a file.
+    OneOrMore,
     /// `90s`, `10m`, `2h`; kept in seconds.
     Duration,
     /// `500MB`, `1GiB`; kept in bytes.
@@ -86,6 +88,7 @@ impl Shape {
             Shape::Count { least } => format!("a whole number, {least} or more"),
             Shape::Bool => "true or false".to_owned(),
             Shape::List => "a list of texts".to_owned(),
+            Shape::OneOrMore => "a text, or a list of texts".to_owned(),
             Shape::Duration => "a time such as 90s, 10m or 2h".to_owned(),
             Shape::Size => "a size such as 500MB or 1GiB".to_owned(),
             Shape::Pool => "auto or a whole number".to_owned(),
@@ -115,7 +118,7 @@ impl Shape {
                 "false" | "0" | "no" | "off" => Some(Value::Bool(false)),
                 _ => None,
             },
-            Shape::List => {
+            Shape::List | Shape::OneOrMore => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Some(Value::List(items.map(str::to_owned).collect()))
             }
@@ -129,11 +132,13 @@ impl Shape {
     /// Reads a value of a file.
     pub fn read_toml(self, value: &toml_edit::Value) -> Option<Value> {
         match (self, value) {
-            (Shape::List, toml_edit::Value::Array(items)) => {
+            // Whatever is in it: a secret may have a comma.
+            (Shape::OneOrMore, toml_edit::Value::String(text)) => Some(Value::List(vec![text.value().to_owned()])),
+            (Shape::List | Shape::OneOrMore, toml_edit::Value::Array(items)) => {
                 let texts: Option<Vec<String>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
                 texts.map(Value::List)
             }
-            (Shape::List, _) => None,
+            (Shape::List | Shape::OneOrMore, _) => None,
             (Shape::Bool, toml_edit::Value::Boolean(value)) => Some(Value::Bool(*value.value())),
             (Shape::Count { .. } | Shape::Pool | Shape::Size | Shape::Address, toml_edit::Value::Integer(number)) => {
                 self.read(&number.value().to_string())

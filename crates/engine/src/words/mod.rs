@@ -64,7 +64,7 @@ impl std::fmt::Display for Problem {
 impl std::error::Error for Problem {}
 
 /// `text` with a capital at its start and a full stop at its end.
-pub(crate) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let capital: String = chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();
     if capital.ends_with(['.', '!', '?']) { capital } else { format!("{capital}.") }

@@ -10,6 +10,7 @@ mod listen;
 mod page;
 mod test_adapter;
 mod token;
+mod webhooks;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use grove_engine::redact::Redactor;
 use grove_engine::settings::Settings;
 use grove_engine::talk::{Scope, Talks};
 use grove_git::Git;
+use grove_platforms::github::adapter::Adapter;
 use grove_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
@@ -39,10 +41,14 @@ pub struct App {
     pub listen: SocketAddr,
     pub metrics: PrometheusHandle,
     pub ending: watch::Receiver<bool>,
+    pub github: Option<Arc<grove_platforms::github::adapter::Adapter>>,
 }
 
 /// How long a request may take, but for streams: a creation may fetch.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// How long platforms are told what was said last, when the server ends.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// What a server is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +92,14 @@ impl Server {
             Duty::Chat => Scope::AcceptedHere,
         };
         let talks = Talks::new(git, store, settings.clone(), redactor, scope);
-        let app = Arc::new(App { talks, keys: Keys::new(&token), listen, metrics: handle, ending: heard });
+        let github = match duty {
+            Duty::All => Adapter::new(&talks, settings).map_err(|error| {
+                let message = grove_engine::words::sentence(&error.to_string());
+                Problem::new("bad_settings", message, "Correct `adapters.github` in GROVE_HOME/config.toml.")
+            })?,
+            Duty::Chat => None,
+        };
+        let app = Arc::new(App { talks, keys: Keys::new(&token), listen, metrics: handle, ending: heard, github });
         Ok(Self { duty, listener, app, ending })
     }
 
@@ -113,11 +126,17 @@ impl Server {
             let (house, heard) = (app.talks.isolation.clone(), ending.subscribe());
             tokio::spawn(async move { Box::pin(house.keep_house(heard)).await })
         });
+        let github = app.github.clone().map(|github| tokio::spawn(github.serve(ending.subscribe())));
         if duty == Duty::All {
             // Ready: from here on messages are taken, and worked on.
             let _ = writeln!(std::io::stderr(), "listening on http://{}", app.listen);
         }
         talks.serve(ending.subscribe()).await;
+        if let Some(github) = github
+            && tokio::time::timeout(LAST_WORDS, github).await.is_err()
+        {
+            tracing::warn!("GitHub was not told everything yet; the next start does");
+        }
         if let Some(keeping) = keeping {
             keeping.abort();
         }
@@ -126,7 +145,7 @@ impl Server {
 }
 
 fn router(app: Arc<App>) -> Router {
-    let mut open = Router::new().merge(health::routes());
+    let mut open = Router::new().merge(health::routes()).merge(webhooks::routes());
     if app.talks.settings.test_adapter() {
         open = open.merge(
             test_adapter::routes()

@@ -2,9 +2,11 @@
 //!
 //! What comes in goes through [`verify`] (is it GitHub's?), [`payload`] and [`event`] (what
 //! happened), [`translate`] (is it for us?), [`access`] (may they?) and [`context`] (what the agent
-//! should know) and becomes an `Incoming`. [`api`] is the way out. Everything but [`api`] is pure.
+//! should know) and becomes an `Incoming`. [`api`] is the way out. Everything but [`api`] is pure;
+//! [`adapter`] is where it all is put to work.
 
 pub mod access;
+pub mod adapter;
 pub mod api;
 pub mod context;
 pub mod event;

@@ -1,0 +1,64 @@
+//! `POST /webhooks/…`: what platforms tell. Whoever signs is let in, without a token.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use grove_engine::Problem;
+use grove_platforms::github::adapter::{Knock, Refused};
+use serde_json::{Value, json};
+
+use super::App;
+use super::body::whole;
+use super::fault::Fault;
+
+/// The largest webhook that GitHub sends.
+const LARGEST: usize = 25 * 1024 * 1024;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new().route("/webhooks/github", post(github))
+}
+
+async fn github(State(app): State<Arc<App>>, request: Request) -> Result<(StatusCode, Json<Value>), Fault> {
+    let Some(adapter) = &app.github else {
+        let hint = "Set `adapters.github.webhook_secret`.";
+        let problem = Problem::new("not_found", "GitHub is not configured here.", hint);
+        return Err(Fault::new(StatusCode::NOT_FOUND, problem));
+    };
+    let headers = request.headers().clone();
+    let body = whole(request, LARGEST).await?;
+    let knock = Knock {
+        signature: headers.get("x-hub-signature-256").map(|value| value.as_bytes()),
+        event: text(&headers, "x-github-event"),
+        delivery: text(&headers, "x-github-delivery"),
+        content_type: text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default(),
+        body: &body,
+    };
+    match adapter.take(knock).await {
+        Ok(new) => Ok((StatusCode::ACCEPTED, Json(json!({ "accepted": true, "new": new })))),
+        Err(refused) => Err(fault(refused)),
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn fault(refused: Refused) -> Fault {
+    let message = grove_engine::words::sentence(&refused.to_string());
+    let (status, code, hint) = match refused {
+        Refused::BadSignature => (
+            StatusCode::UNAUTHORIZED,
+            "bad_signature",
+            "Give the webhook the secret that `adapters.github.webhook_secret` has.",
+        ),
+        Refused::Missing(_) | Refused::NoPayload | Refused::Malformed(_) => {
+            (StatusCode::BAD_REQUEST, "bad_request", "Send what GitHub sends.")
+        }
+        Refused::Store(error) => return error.into(),
+    };
+    Fault::new(status, Problem::new(code, message, hint))
+}

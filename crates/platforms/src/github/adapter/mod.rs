@@ -1,0 +1,112 @@
+//! GitHub at work: what it tells is kept, read, and becomes a message; what is said goes there.
+
+mod door;
+mod place;
+mod show;
+mod translate;
+mod work;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use grove_engine::letterbox::Letterbox;
+use grove_engine::send;
+use grove_engine::settings::{GithubCredentials, GithubSettings, Settings};
+use grove_engine::talk::Talks;
+use secrecy::SecretString;
+use tokio::sync::{Notify, watch};
+
+use super::access::{Access, Permission};
+use super::api::{Credentials, Github, SetupError};
+use super::mention::BotName;
+use super::translate::Us;
+use super::verify::Secrets;
+
+pub use door::{Knock, Refused};
+
+/// How long what somebody may do is believed.
+const BELIEVED: Duration = Duration::from_secs(60);
+
+/// Why GitHub cannot be spoken to as it is configured.
+#[derive(Debug, thiserror::Error)]
+pub enum BadSettings {
+    #[error("`adapters.github.bot_name` is no name that can be mentioned: {0}")]
+    BotName(String),
+    #[error("the App's private key {path} cannot be read: {why}")]
+    KeyFile { path: String, why: String },
+    #[error("`adapters.github` cannot be used: {0}")]
+    Setup(#[from] SetupError),
+}
+
+/// The adapter.
+pub struct Adapter {
+    talks: Arc<Talks>,
+    settings: GithubSettings,
+    secrets: Secrets,
+    letterbox: Letterbox,
+    /// Something new was kept.
+    new: Arc<Notify>,
+    access: Access,
+    /// Without credentials what comes in is kept, and waits.
+    github: Option<Github>,
+    us: Mutex<Us>,
+    /// What somebody may do in a repository, and when that was asked.
+    permissions: Mutex<HashMap<(String, u64), (Permission, Instant)>>,
+}
+
+impl Adapter {
+    /// `None`: nothing is configured.
+    pub fn new(talks: &Arc<Talks>, settings: &Settings) -> Result<Option<Arc<Self>>, BadSettings> {
+        let settings = settings.github();
+        if settings.webhook_secrets.is_empty() && settings.poll.is_none() {
+            return Ok(None);
+        }
+        let name = BotName::parse(&settings.bot_name).ok_or(BadSettings::BotName(settings.bot_name.clone()))?;
+        let github = settings.credentials.as_ref().map(|credentials| client(&settings, credentials)).transpose()?;
+        let is_app = github.as_ref().is_some_and(Github::is_app);
+        let new = Arc::new(Notify::new());
+        let wake = new.clone();
+        Ok(Some(Arc::new(Self {
+            secrets: Secrets::new(&settings.webhook_secrets),
+            letterbox: Letterbox::new(talks.store.clone(), move || wake.notify_one()),
+            access: Access::new(&settings.allowed_users, settings.allow_all),
+            us: Mutex::new(Us { name, account: None, is_app }),
+            permissions: Mutex::default(),
+            talks: talks.clone(),
+            settings,
+            new,
+            github,
+        })))
+    }
+
+    /// Works until `ending` says so.
+    pub async fn serve(self: Arc<Self>, ending: watch::Receiver<bool>) {
+        let Some(github) = self.github.clone() else {
+            tracing::error!("GitHub is not answered: `adapters.github.token` or an App is missing");
+            return;
+        };
+        let platform = Arc::new(show::Comments { github: github.clone(), streams: self.settings.streams });
+        let sending = send::serve(self.talks.clone(), platform, ending.clone());
+        let working = work::serve(&self, &github, ending);
+        tokio::join!(sending, working);
+    }
+
+    fn us(&self) -> Us {
+        self.us.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn client(settings: &GithubSettings, credentials: &GithubCredentials) -> Result<Github, BadSettings> {
+    let credentials = match credentials {
+        GithubCredentials::Token(token) => Credentials::Token(SecretString::from(token.clone())),
+        GithubCredentials::App { id, private_key_file } => {
+            let key = std::fs::read_to_string(private_key_file).map_err(|error| BadSettings::KeyFile {
+                path: private_key_file.display().to_string(),
+                why: error.to_string(),
+            })?;
+            Credentials::App { id: *id, private_key: SecretString::from(key) }
+        }
+    };
+    Ok(Github::new(&settings.api_url, &credentials)?)
+}

@@ -1,0 +1,153 @@
+//! Works off what was kept: the threads side by side, each in its order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use grove_engine::owner::{LEASE, is_gone, this_process};
+use grove_model::{Moment, Owner};
+use grove_store::{RawEvent, StoreError};
+use jiff::SignedDuration;
+use tokio::sync::watch;
+
+use super::Adapter;
+use crate::github::api::{ApiError, Github, Retry};
+use crate::github::event::{Delivered, read};
+use crate::github::translate::GITHUB;
+
+/// How often is looked without being told to.
+const LOOK: Duration = Duration::from_secs(2);
+/// How much is looked at together.
+const TOGETHER: i64 = 100;
+/// How many threads are worked on at once.
+const AT_ONCE: usize = 8;
+/// After so many tries something that only ever fails is given up.
+const TRIES: i64 = 60;
+/// What comes after a failure, doubled each time, and at most; in seconds.
+const PAUSE: (i64, i64) = (2, 300);
+
+/// Why an event is not worked off.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Stuck {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Hopeless(String),
+}
+
+pub(super) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: watch::Receiver<bool>) {
+    while !*ending.borrow_and_update() {
+        if adapter.us().account.is_none() {
+            adapter.learn_who_we_are(github).await;
+        }
+        match adapter.work_off(github).await {
+            // There may be more behind it.
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!("what GitHub told could not be looked at: {error}"),
+        }
+        tokio::select! {
+            () = adapter.new.notified() => {}
+            () = tokio::time::sleep(LOOK) => {}
+            _ = ending.changed() => {}
+        }
+    }
+}
+
+impl Adapter {
+    async fn learn_who_we_are(&self, github: &Github) {
+        match github.whoami().await {
+            Ok(account) => {
+                tracing::info!("on GitHub as {}", account.name);
+                self.us.lock().unwrap_or_else(std::sync::PoisonError::into_inner).account = account.user;
+            }
+            Err(error) => tracing::warn!("who we are on GitHub is not known yet: {error}"),
+        }
+    }
+
+    /// Works off what waits; whether anything came to its end.
+    async fn work_off(&self, github: &Github) -> Result<bool, StoreError> {
+        let waiting = self.talks.store.waiting_events(GITHUB, TOGETHER).await?;
+        let mut threads: Vec<(String, Vec<RawEvent>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for event in waiting {
+            let thread = thread_of(&event);
+            let place = *places.entry(thread.clone()).or_insert_with(|| {
+                threads.push((thread, Vec::new()));
+                threads.len() - 1
+            });
+            threads[place].1.push(event);
+        }
+        let worked = futures_util::stream::iter(threads)
+            .map(|(_, events)| self.thread(github, events))
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<Result<bool, StoreError>>>()
+            .await;
+        worked.into_iter().try_fold(false, |any, worked| Ok(any | worked?))
+    }
+
+    /// The events of one thread, in their order: what cannot be done now keeps the rest waiting.
+    async fn thread(&self, github: &Github, events: Vec<RawEvent>) -> Result<bool, StoreError> {
+        let store = &self.talks.store;
+        let mut any = false;
+        for event in events {
+            let now = Moment::now();
+            let busy = |worker: &Owner| worker != this_process() && !is_gone(worker, event.worker_until, now);
+            if event.worker.as_ref().is_some_and(busy)
+                || !store.take_event(&event, this_process(), now.plus(LEASE)).await?
+            {
+                return Ok(any);
+            }
+            let stuck = match self.one(github, &event).await {
+                Ok(outcome) => {
+                    store.event_done(event.id, true, &outcome).await?;
+                    any = true;
+                    continue;
+                }
+                Err(Stuck::Store(error)) => return Err(error),
+                Err(stuck) => stuck,
+            };
+            let why = stuck.to_string();
+            let pause = match &stuck {
+                Stuck::Api(error) => pause(error, event.tries),
+                Stuck::Store(_) | Stuck::Hopeless(_) => None,
+            };
+            match pause {
+                Some(pause) => {
+                    tracing::warn!("delivery {} waits {} s: {why}", event.delivery, pause.as_secs());
+                    store.event_later(event.id, now.plus(pause), &why).await?;
+                    return Ok(any);
+                }
+                None => {
+                    tracing::error!("delivery {} is given up: {why}", event.delivery);
+                    store.event_done(event.id, false, &why).await?;
+                    any = true;
+                }
+            }
+        }
+        Ok(any)
+    }
+}
+
+/// How long to wait before the same is tried again, if that can help.
+fn pause(error: &ApiError, tries: i64) -> Option<SignedDuration> {
+    let doubled = || PAUSE.0.saturating_mul(1 << tries.clamp(0, 16)).min(PAUSE.1);
+    let seconds = match error.retry() {
+        _ if tries >= TRIES => return None,
+        Retry::After(wait) => i64::try_from(wait.as_secs()).unwrap_or(PAUSE.1).max(1),
+        Retry::Later => doubled(),
+        Retry::Never => return None,
+    };
+    Some(SignedDuration::from_secs(seconds))
+}
+
+/// What keeps the order of an event: its issue or pull request.
+fn thread_of(event: &RawEvent) -> String {
+    match read(&event.kind, event.body.as_bytes()) {
+        Ok(Delivered::Happened(happening)) => happening.repo.name.conversation(happening.thread.number).to_lowercase(),
+        _ => event.delivery.clone(),
+    }
+}
