@@ -245,6 +245,7 @@ pub fn step(event: &AgentEvent) -> Option<String> {
         | AgentEvent::Permission { given: true, .. }
         | AgentEvent::Delta(_)
         | AgentEvent::Text(_)
+        | AgentEvent::TextDone
         | AgentEvent::Usage(_)
         | AgentEvent::Session(_) => None,
     }
@@ -289,7 +290,6 @@ impl From<NoAgent> for Problem {
             NoAgent::Unknown { known, .. } => {
                 Problem::new("no_agent", message, format!("There are: {}.", known.join(", ")))
             }
-            NoAgent::NotYet => Problem::new("no_agent", message, "Choose another with `/agent NAME`."),
             NoAgent::OnlyLocal => Problem::new(
                 "no_agent",
                 message,

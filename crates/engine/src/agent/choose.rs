@@ -23,8 +23,6 @@ pub struct Agents {
 pub enum NoAgent {
     #[error("no agent is called `{name}`")]
     Unknown { name: String, known: Vec<String> },
-    #[error("agents of kind `acp` come with a later version")]
-    NotYet,
     #[error("no coding agent is installed or configured, and the shell is only for people on this machine")]
     OnlyLocal,
 }
@@ -60,7 +58,7 @@ impl Agents {
             AgentKind::Command => Arc::new(CommandAgent::new(name, settings)),
             AgentKind::Claude => Arc::new(super::ClaudeAgent::new(name, settings)),
             AgentKind::Codex => Arc::new(super::CodexAgent::new(name, settings)),
-            AgentKind::Acp => return Err(NoAgent::NotYet),
+            AgentKind::Acp => Arc::new(super::AcpAgent::new(name, settings)),
         })
     }
 

@@ -52,6 +52,7 @@ impl Heard {
                     self.text.push(text.as_bytes());
                 }
             }
+            AgentEvent::TextDone => self.open = false,
             AgentEvent::Usage(usage) => self.usage = *usage,
             _ => {}
         }
@@ -98,10 +99,11 @@ mod tests {
         let mut heard = Heard::new();
         let text = |text: &str| AgentEvent::Text(text.to_owned());
         let delta = |text: &str| AgentEvent::Delta(text.to_owned());
-        for event in [delta("on"), delta("e"), text("one"), text("two"), delta("thr")] {
+        let done = AgentEvent::TextDone;
+        for event in [delta("on"), delta("e"), text("one"), text("two"), delta("three"), done, delta("fo")] {
             heard.note(&event);
         }
         let exit = Exit { code: 0, last_lines: String::new(), cut: Some(Ended::TimedOut) };
-        assert_eq!(heard.outcome(exit).text, "one\n\ntwo\n\nthr");
+        assert_eq!(heard.outcome(exit).text, "one\n\ntwo\n\nthree\n\nfo");
     }
 }

@@ -60,7 +60,7 @@ impl<D: Dialect> Listen for JsonLines<D> {
 }
 
 /// The lines of an output, in bounded memory.
-struct Lines<'a, R> {
+pub(super) struct Lines<'a, R> {
     from: &'a mut R,
     buffer: Vec<u8>,
     /// How much of the buffer has no line's end.
@@ -70,12 +70,12 @@ struct Lines<'a, R> {
 }
 
 impl<'a, R: AsyncRead + Unpin> Lines<'a, R> {
-    fn new(from: &'a mut R) -> Self {
+    pub fn new(from: &'a mut R) -> Self {
         Self { from, buffer: Vec::new(), looked_at: 0, skipping: false }
     }
 
-    /// The next whole line.
-    async fn next(&mut self) -> Option<Vec<u8>> {
+    /// The next whole line. Whoever stops waiting for it misses nothing.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer[self.looked_at..].iter().position(|byte| *byte == b'\n') {
                 let rest = self.buffer.split_off(self.looked_at + end + 1);
@@ -100,7 +100,7 @@ impl<'a, R: AsyncRead + Unpin> Lines<'a, R> {
     }
 
     /// What stands behind the last whole line.
-    fn rest(self) -> Option<String> {
+    pub fn rest(self) -> Option<String> {
         let rest = String::from_utf8_lossy(&self.buffer).trim().to_owned();
         (self.skipping || !rest.is_empty()).then_some(rest)
     }

@@ -5,6 +5,7 @@
 //! the program under its supervisor; a driver is what knows how one kind of program is spoken to.
 
 mod about;
+mod acp;
 mod choose;
 mod claude;
 mod codex;
@@ -25,6 +26,7 @@ use crate::settings::AgentSettings;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
 
+pub use acp::AcpAgent;
 pub use choose::{Agents, NoAgent};
 pub use claude::ClaudeAgent;
 pub use codex::CodexAgent;
@@ -44,6 +46,8 @@ pub enum AgentEvent {
     Delta(String),
     /// A whole text; the deltas since the last one were pieces of it.
     Text(String),
+    /// The text is whole of which only pieces were heard.
+    TextDone,
     /// It uses a tool: which, and on what, in a few words.
     ToolUse {
         name: String,
@@ -123,6 +127,8 @@ pub enum Memory {
     None,
     /// Sessions that belong to a directory, under a name that we choose.
     OfPlace,
+    /// Sessions that belong to a directory, under a name that it chooses.
+    Stays,
     /// Sessions that go along to another directory, under a name that it chooses.
     Travels,
 }
@@ -215,7 +221,7 @@ pub trait Agent: Send + Sync {
         match self.memory() {
             // Chosen before the start, so that a crash cannot lose it.
             Memory::OfPlace => SessionWish::Named(uuid::Uuid::now_v7().to_string()),
-            Memory::None | Memory::Travels => SessionWish::New,
+            Memory::None | Memory::Stays | Memory::Travels => SessionWish::New,
         }
     }
 

@@ -41,6 +41,10 @@ impl<'a> Hearing<'a> {
                     }
                     self.show_lines("\n\n");
                 }
+                AgentEvent::TextDone => {
+                    self.pieces = false;
+                    self.show_lines("\n\n");
+                }
                 other => {
                     if let Some(line) = reply_text::step(&other) {
                         self.show_step(&line);
