@@ -19,6 +19,9 @@ const DONE: &str =
 const LATER: &str = "UPDATE grove_events SET not_before = $2, outcome = $3, worker = NULL WHERE id = $1";
 const FORGET: &str = "DELETE FROM grove_events WHERE status <> 'waiting' AND received_at < $1";
 const MARK: &str = "SELECT value FROM grove_marks WHERE platform = $1 AND name = $2";
+const STATES: &str = "SELECT platform, value FROM grove_marks WHERE name = 'state' ORDER BY platform";
+const BEHIND: &str = "SELECT (SELECT COUNT(*) FROM grove_events WHERE status = 'waiting' AND platform = $1) \
+     + (SELECT COUNT(*) FROM grove_outbox WHERE via IS NOT NULL AND sent_at IS NULL AND via = $1) AS many";
 const SET_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
      ON CONFLICT (platform, name) DO UPDATE SET value = excluded.value";
 
@@ -150,6 +153,28 @@ impl Store {
             let query = sqlx::query(MARK).bind(platform.to_owned()).bind(name.to_owned());
             let row = query.fetch_optional(&self.pool).await?;
             row.map(|row| Reader { row: &row, table: "grove_marks" }.text("value")).transpose()
+        })
+        .await
+    }
+
+    /// How the adapters said that they were, by platform.
+    pub async fn states(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.retry(|| async {
+            let rows = sqlx::query(STATES).fetch_all(&self.pool).await?;
+            let read = |row| {
+                let row = Reader { row, table: "grove_marks" };
+                Ok((row.text("platform")?, row.text("value")?))
+            };
+            rows.iter().map(read).collect()
+        })
+        .await
+    }
+
+    /// How much of what a platform told is not worked on, and of what it is to be told is not sent.
+    pub async fn behind(&self, platform: &str) -> Result<i64, StoreError> {
+        self.retry(|| async {
+            let row = sqlx::query(BEHIND).bind(platform.to_owned()).fetch_one(&self.pool).await?;
+            Reader { row: &row, table: EVENTS }.number("many")
         })
         .await
     }

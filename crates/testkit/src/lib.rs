@@ -6,6 +6,7 @@
 mod canonical;
 mod dice;
 mod engine;
+pub mod github;
 mod model;
 mod picture;
 mod postgres;
@@ -42,6 +43,16 @@ pub fn bare_env(home: &Path) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
+}
+
+/// Waits for something that is about to be true.
+#[track_caller]
+pub fn wait_for(true_soon: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !true_soon() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "it did not come true");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 pub fn is_root() -> bool {

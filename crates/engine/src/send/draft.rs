@@ -11,6 +11,9 @@ use crate::talk::TalkEvent;
 /// How much of the end of a growing answer is shown; the answer itself comes whole.
 const SHOWN: usize = 8_000;
 
+/// How long an agent speaks before its answer is shown for the first time.
+const FIRST: Duration = Duration::from_secs(3);
+
 /// How many answered messages are remembered.
 const ENDED: usize = 512;
 
@@ -72,6 +75,10 @@ impl Drafts {
         };
         if self.pace.is_none() || platform != self.platform || self.ended.contains(&message) {
             return;
+        }
+        if !self.growing.contains_key(&message) {
+            // A short answer comes whole.
+            self.next = self.next.max(Instant::now() + FIRST);
         }
         let new = || Draft { conversation, message, words: String::new(), shown_as: None, changed: false };
         self.growing.entry(message).or_insert_with(new).add(&text);

@@ -29,11 +29,22 @@ pub async fn run(context: &Context) -> Done {
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("codebases", status["codebases"].to_string()),
             ("worktrees", format!("{}{breakdown}", worktrees["total"])),
+            ("adapters", adapters_in_words(&status["adapters"])),
             ("queue", format!("{} running, {} waiting", queue["running"], queue["waiting"])),
         ]);
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+fn adapters_in_words(adapters: &Value) -> String {
+    let words = |(name, adapter): (&String, &Value)| {
+        let text = |key: &str| adapter[key].as_str().unwrap_or_default().to_owned();
+        let behind = if adapter["waiting"] == 0 { String::new() } else { format!(", {} waiting", adapter["waiting"]) };
+        format!("{name} {} ({}{behind})", text("state"), text("detail"))
+    };
+    let all: Vec<String> = adapters.as_object().into_iter().flatten().map(words).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 pub async fn in_json(store: &Store, isolation: &Isolation) -> Result<Value, Problem> {
@@ -51,12 +62,18 @@ pub async fn in_json(store: &Store, isolation: &Isolation) -> Result<Value, Prob
     let mut worktrees = json!(counts);
     worktrees["total"] = json!(total);
     let (running, waiting) = store.queue().await?;
+    let mut adapters = serde_json::Map::new();
+    for (platform, state) in store.states().await? {
+        let mut state: Value = serde_json::from_str(&state).unwrap_or_default();
+        state["waiting"] = json!(store.behind(&platform).await?);
+        adapters.insert(platform, state);
+    }
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "codebases": codebases.len(),
         "worktrees": worktrees,
         "pool": {},
-        "adapters": {},
+        "adapters": adapters,
         "queue": { "running": running, "waiting": waiting },
     }))
 }

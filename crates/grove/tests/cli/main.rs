@@ -9,6 +9,7 @@ mod crash_removal;
 mod create;
 mod doctor;
 mod finish;
+mod github;
 mod list;
 mod names;
 mod remove;

@@ -151,7 +151,7 @@ fn a_creation_goes_on_when_whoever_asked_for_it_has_left() {
         std::thread::sleep(std::time::Duration::from_millis(number * 15));
     }
     // Who leaves at once may not even have been heard; what was begun is not left half way.
-    super::agents::wait_for(|| {
+    grove_testkit::wait_for(|| {
         let list = super::environments(&grove);
         !list.is_empty() && list.iter().all(|e| e["status"] == "active")
     });

@@ -4,19 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use grove_testkit::{Engine, TestServer, TestStore, both_engines, is_alive};
+use grove_testkit::{Engine, TestServer, TestStore, both_engines, is_alive, wait_for};
 
 use super::{registered, serve, talking};
-
-/// Waits for something that is about to be true.
-#[track_caller]
-pub fn wait_for(true_soon: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !true_soon() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it did not come true");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 fn sqlite() -> TestStore {
     TestStore::new(Engine::Sqlite)

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use grove_testkit::{Engine, Ran, Sandbox, Terminal, TestRepo, TestServer, TestStore, both_engines};
 use serde_json::Value;
 
-use super::agents::wait_for;
 use super::{branches, registered, talking};
 use crate::sandbox;
+use grove_testkit::wait_for;
 
 /// `grove chat ARGS` where no server runs.
 fn alone(grove: &Sandbox, args: &[&str]) -> Command {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use grove_testkit::{Dice, TestServer, both_engines, is_alive};
 use serde_json::json;
 
-use super::agents::wait_for;
 use super::{environments, registered};
+use grove_testkit::wait_for;
 
 fn is_answer(text: &str) -> bool {
     ["answer-", "was interrupted by"].iter().any(|part| text.contains(part))

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use grove_testkit::is_alive;
 use house::{House, Real};
 
-use super::agents::wait_for;
 use super::branches;
+use grove_testkit::wait_for;
 
 /// Writes a story once and tells it of each agent.
 macro_rules! of_each_agent {

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 use super::access::{Access, Permission};
 use super::api::{Credentials, Github, SetupError};
 use super::mention::BotName;
-use super::translate::Us;
+use super::translate::{GITHUB, Us};
 use super::verify::Secrets;
 
 pub use door::{Knock, Refused};
@@ -84,12 +84,21 @@ impl Adapter {
     pub async fn serve(self: Arc<Self>, ending: watch::Receiver<bool>) {
         let Some(github) = self.github.clone() else {
             tracing::error!("GitHub is not answered: `adapters.github.token` or an App is missing");
+            self.is("failing", "`adapters.github.token` or an App is missing").await;
             return;
         };
         let platform = Arc::new(show::Comments { github: github.clone(), streams: self.settings.streams });
         let sending = send::serve(self.talks.clone(), platform, ending.clone());
         let working = work::serve(&self, &github, ending);
         tokio::join!(sending, working);
+    }
+
+    /// Notes how things stand, for whoever asks.
+    async fn is(&self, state: &str, detail: &str) {
+        let value = serde_json::json!({ "state": state, "detail": detail }).to_string();
+        if let Err(error) = self.talks.store.set_mark(GITHUB, "state", &value).await {
+            tracing::warn!("how GitHub is could not be noted: {error}");
+        }
     }
 
     fn us(&self) -> Us {

@@ -62,9 +62,13 @@ impl Adapter {
         match github.whoami().await {
             Ok(account) => {
                 tracing::info!("on GitHub as {}", account.name);
+                self.is("connected", &format!("as {}", account.name)).await;
                 self.us.lock().unwrap_or_else(std::sync::PoisonError::into_inner).account = account.user;
             }
-            Err(error) => tracing::warn!("who we are on GitHub is not known yet: {error}"),
+            Err(error) => {
+                tracing::warn!("who we are on GitHub is not known yet: {error}");
+                self.is("failing", &error.to_string()).await;
+            }
         }
     }
 

@@ -1,0 +1,203 @@
+//! Webhooks that are not what they should be.
+
+use grove_store::{Options, Store};
+use grove_testkit::github::signature;
+use grove_testkit::{Answer, Dice, Engine, Sandbox, TestRepo, TestServer, TestStore, both_engines};
+use serde_json::{Value, json};
+
+use super::SECRET;
+use crate::on;
+
+/// A server that knows the secret and nothing else: what it takes waits in the store.
+struct Door {
+    url: String,
+    server: TestServer,
+    grove: Sandbox,
+}
+
+impl Door {
+    fn new(store: TestStore) -> Self {
+        let url = store.url.clone();
+        let grove = on(store, TestRepo::new());
+        let mut command = grove.command(["serve", "--listen", "127.0.0.1:0", "--test-adapter"]);
+        command.env("WEBHOOK_SECRET", format!("an older one,{SECRET}"));
+        let server = TestServer::run(command, &grove);
+        Self { url, server, grove }
+    }
+
+    fn knock(&self, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.server.request("POST", "/webhooks/github", headers, Some(body))
+    }
+
+    /// A delivery as GitHub sends it.
+    fn deliver(&self, id: &str, body: &str) -> Answer {
+        self.knock(&signed(id, "issue_comment", &signature(SECRET, body.as_bytes())), body)
+    }
+
+    /// The deliveries that are kept, in order.
+    fn kept(&self) -> Vec<String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = Store::open(&self.url, Options::default()).await.unwrap();
+            let events = store.waiting_events("github", 100_000).await.unwrap();
+            store.close().await;
+            events.into_iter().map(|event| event.delivery).collect()
+        })
+    }
+}
+
+fn signed<'a>(id: &'a str, event: &'a str, signature: &'a str) -> [(&'a str, &'a str); 4] {
+    let json = ("content-type", "application/json");
+    [json, ("x-github-event", event), ("x-github-delivery", id), ("x-hub-signature-256", signature)]
+}
+
+fn comment(body: &str) -> String {
+    json!({
+        "action": "created",
+        "issue": { "number": 42, "title": "Login fails", "body": "It says 500.", "user": { "id": 1, "login": "alice" } },
+        "comment": { "id": 7, "body": body, "user": { "id": 1, "login": "alice" }, "updated_at": "2026-01-01T00:00:00Z" },
+        "repository": { "id": 3, "full_name": "octo/shop", "html_url": "https://github.com/octo/shop" },
+    })
+    .to_string()
+}
+
+both_engines! {
+    fn only_what_is_signed_and_makes_sense_is_kept(store: TestStore) {
+        let door = Door::new(store);
+        let body = comment("@grove fix");
+        let good = signature(SECRET, body.as_bytes());
+        let other = signature("another secret", body.as_bytes());
+        let upper = good.to_uppercase();
+        for (what, signature) in [
+            ("of another secret", other.as_str()),
+            ("of an older kind", "sha1=0123456789012345678901234567890123456789"),
+            ("too short", &good[..good.len() - 2]),
+            ("not hexadecimal", "sha256=zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"),
+            ("without its kind", &good["sha256=".len()..]),
+            ("in another case", &upper),
+            ("nothing", ""),
+        ] {
+            let answer = door.knock(&signed("d", "issue_comment", signature), &body);
+            assert_eq!(answer.status, 401, "{what}: {answer:?}");
+        }
+        assert_eq!(door.knock(&signed("d", "issue_comment", &good)[..3], &body).status, 401, "no signature at all");
+        assert_eq!(door.knock(&signed("d", "issue_comment", &good), &body.replace("fix", "fax")).status, 401);
+        assert_eq!(door.kept(), Vec::<String>::new());
+        // Signed, but nonsense.
+        for nonsense in ["", "{", "[]", "null", "{\"action\":\"created\"}", "\u{0}"] {
+            let answer = door.deliver("d", nonsense);
+            assert_eq!(answer.status, 400, "{nonsense:?}: {answer:?}");
+        }
+        for missing in 1..3 {
+            let all = signed("d", "issue_comment", &good);
+            let headers: Vec<_> = all.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, header)| *header).collect();
+            assert_eq!(door.knock(&headers, &body).status, 400, "{missing}");
+        }
+        assert_eq!(door.kept(), Vec::<String>::new());
+        // What was refused is not remembered; what is taken is taken once.
+        for _ in 0..4 {
+            assert_eq!(door.deliver("d", &body).status, 202);
+        }
+        assert_eq!(door.kept(), ["d"]);
+        // Acknowledged, and of no interest.
+        for (event, body) in [("ping", "{\"zen\":\"x\"}"), ("star", "{}"), ("issues", &comment("x"))] {
+            let answer = door.knock(&signed("e", event, &signature(SECRET, body.as_bytes())), body);
+            assert_eq!(answer.status / 100, 2, "{event}: {answer:?}");
+        }
+        let old = signature("an older one", body.as_bytes());
+        assert_eq!(door.knock(&signed("f", "issue_comment", &old), &body).status, 202, "while secrets are changed");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let door = Door::new(TestStore::new(Engine::Sqlite));
+    let large = |bytes: usize| {
+        let empty = comment("");
+        comment(&"x".repeat(bytes - empty.len()))
+    };
+    let most = 25 * 1024 * 1024;
+    assert_eq!(door.deliver("over", &large(most + 1)).status, 413);
+    assert_eq!(door.deliver("just", &large(most)).status, 202);
+    assert_eq!(door.kept(), ["just"]);
+}
+
+#[test]
+fn without_a_secret_nothing_is_taken() {
+    let grove = on(TestStore::new(Engine::Sqlite), TestRepo::new());
+    let server = TestServer::start(&grove);
+    let body = comment("@grove fix");
+    let good = signature("", body.as_bytes());
+    let answer = server.request("POST", "/webhooks/github", &signed("d", "issue_comment", &good), Some(&body));
+    assert_eq!(answer.status, 404, "{answer:?}");
+}
+
+/// What is changed, replayed or made up: whatever is taken was signed, makes sense, and is kept once.
+#[test]
+fn changed_and_replayed_deliveries_do_no_harm() {
+    let rounds: u64 = if std::env::var_os("GROVE_TEST_LONG").is_some() { 10_000 } else { 1_500 };
+    let door = Door::new(TestStore::new(Engine::Sqlite));
+    let mut dice = Dice(37);
+    let mut expected: Vec<String> = Vec::new();
+    let (mut refused, mut repeated) = (0, 0);
+    for round in 0..rounds {
+        let id = format!("d-{}", dice.roll(rounds));
+        let mut body = comment(&format!("@grove {round}")).into_bytes();
+        let place = |dice: &mut Dice, bytes: &[u8]| usize::try_from(dice.roll(bytes.len() as u64)).expect("few");
+        let change = |dice: &mut Dice, bytes: &mut Vec<u8>| match dice.roll(3) {
+            0 => {
+                let at = place(dice, bytes);
+                bytes[at] ^= 1 << dice.roll(8);
+            }
+            1 => bytes.truncate(place(dice, bytes)),
+            _ => {
+                let at = place(dice, bytes);
+                bytes.insert(at, u8::try_from(dice.roll(256)).expect("a byte"));
+            }
+        };
+        let before = dice.roll(2) == 0;
+        if before {
+            change(&mut dice, &mut body);
+        }
+        let made = signature(SECRET, &body);
+        let mut sent = body.clone();
+        if dice.roll(4) == 0 {
+            change(&mut dice, &mut sent);
+        }
+        // Only text can be sent; what is none is changed once more on its way.
+        let sent = String::from_utf8_lossy(&sent).into_owned();
+        let genuine = sent.as_bytes() == body;
+        let answer = door.knock(&signed(&id, "issue_comment", &made), &sent);
+        match answer.status {
+            202 => {
+                assert!(genuine, "taken without being signed: {sent}");
+                let json: Value = serde_json::from_str(&sent).expect("only JSON is taken");
+                let is_new = answer.json()["new"] == true;
+                assert!(json.is_object(), "{sent}");
+                if is_new {
+                    assert!(!expected.contains(&id), "kept twice: {id}");
+                    expected.push(id);
+                } else {
+                    repeated += 1;
+                }
+            }
+            401 => {
+                assert!(!genuine, "signed, and refused: {sent}");
+                refused += 1;
+            }
+            400 => {
+                assert!(genuine, "looked at before its signature: {sent}");
+                refused += 1;
+            }
+            other => panic!("{other}: {answer:?} for {sent}"),
+        }
+    }
+    assert_eq!(door.kept(), expected);
+    let log = door.server.logged().join("\n");
+    assert!(!log.contains("panicked"), "{log}");
+    drop(door.grove);
+    println!(
+        "{rounds} deliveries: {} kept, {repeated} known or of no interest, {refused} refused, 0 wrongly",
+        expected.len()
+    );
+}

@@ -1,0 +1,96 @@
+//! GitHub, end to end: somebody comments, somebody looks at the replies and at git. The client library
+//! and the webhooks are the real ones; only GitHub is ours (`grove_testkit::FakeGithub`).
+
+mod deliveries;
+mod replies;
+mod story;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use grove_testkit::github::{BOT, FakeGithub};
+use grove_testkit::{Sandbox, TestRepo, TestServer, TestStore};
+use serde_json::Value;
+
+use crate::on;
+
+const SECRET: &str = "a secret of the webhook";
+
+/// A repository on GitHub, a clone of it, and a server that is told what happens there.
+struct Office {
+    github: FakeGithub,
+    grove: Sandbox,
+    server: TestServer,
+}
+
+impl Office {
+    fn open(store: TestStore) -> Self {
+        Self::with(store, "")
+    }
+
+    /// With more settings of `[adapters.github]`.
+    fn with(store: TestStore, settings: &str) -> Self {
+        let github = FakeGithub::start("octo/shop");
+        github.user("alice", "write");
+        github.outsider("mallory");
+        let grove = on(store, TestRepo::new());
+        let bare = github.bare().display().to_string();
+        grove.repo.git(&["remote", "add", "origin", &bare]);
+        grove.repo.git(&["push", "--quiet", "--force", "origin", "main"]);
+        grove.repo.git(&["fetch", "--quiet", "origin"]);
+        grove.repo.git(&["remote", "set-head", "origin", "main"]);
+        // The last line of what it is told is a command.
+        let config = format!(
+            "[agent]\ndefault = \"mine\"\n[agents.mine]\ncommand = [\"sh\", \"-c\", \"tail -n 1 | sh\"]\n\
+             [adapters.github]\ntoken = \"{}\"\nwebhook_secret = \"{SECRET}\"\napi_url = \"{}\"\n{settings}\n",
+            github.token(BOT),
+            github.api_url()
+        );
+        fs::create_dir_all(grove.grove_home()).unwrap();
+        fs::write(grove.grove_home().join("config.toml"), config).unwrap();
+        grove.grove(["codebase", "add", "--json"]).ok();
+        let server = TestServer::start(&grove);
+        github.webhook(&format!("{}/webhooks/github", server.address), SECRET);
+        Self { github, grove, server }
+    }
+
+    /// What the bot has said, without its marker.
+    fn replies(&self, number: u64) -> Vec<String> {
+        let comments = self.github.comments(number).into_iter().filter(|said| said.author == BOT);
+        comments.filter_map(|said| Some(said.body.split_once("\n\n<!-- grove ")?.0.to_owned())).collect()
+    }
+
+    /// Waits for so many replies, and for no more than that.
+    #[track_caller]
+    fn answered(&self, number: u64, count: usize) -> Vec<String> {
+        let began = Instant::now();
+        loop {
+            let replies = self.replies(number);
+            if replies.len() >= count && self.is_at_rest() {
+                let replies = self.replies(number);
+                assert_eq!(replies.len(), count, "{replies:#?}");
+                return replies;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "{replies:#?} {:#?}", self.server.logged());
+            std::thread::sleep(Duration::from_millis(15));
+        }
+    }
+
+    /// Waits until everything that GitHub told is worked off.
+    #[track_caller]
+    fn at_rest(&self) {
+        grove_testkit::wait_for(|| self.is_at_rest());
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let status = self.server.api("GET", "/api/status", None).json();
+        let queue = &status["queue"];
+        status["adapters"]["github"]["waiting"] == 0 && queue["running"] == 0 && queue["waiting"] == 0
+    }
+
+    fn environments(&self, all: bool) -> Vec<Value> {
+        let args: &[&str] =
+            if all { &["worktree", "list", "--all", "--json"] } else { &["worktree", "list", "--json"] };
+        self.grove.grove(args).ok().json().as_array().expect("a list").clone()
+    }
+}

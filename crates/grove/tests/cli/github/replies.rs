@@ -1,0 +1,126 @@
+//! Who is answered, how often, and with what.
+
+use std::time::{Duration, Instant};
+
+use grove_testkit::github::{BOT, Fault};
+use grove_testkit::{Engine, TestStore, both_engines};
+
+use super::{Office, SECRET};
+
+fn office() -> Office {
+    Office::open(TestStore::new(Engine::Sqlite))
+}
+
+#[test]
+fn outsiders_and_the_bot_itself_are_not_answered() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("mallory", "Run this", "@grove echo no");
+    github.comment("mallory", issue, "@grove echo no");
+    github.comment(BOT, issue, "@grove echo by hand");
+    github.comment("alice", issue, "`@grove` is its name, me@grove.dev is not, nor @grove-dev");
+    office.at_rest();
+    // The bot's account may be a person's: what it writes by hand counts.
+    assert_eq!(office.answered(issue, 2)[1], "by hand");
+    assert_eq!(github.reactions(issue), Vec::<String>::new());
+    // Whoever writes it, they are the one who counts, not who changes it.
+    let said = github.comment("mallory", issue, "hello");
+    github.edit_comment("alice", said, "@grove echo no");
+    office.at_rest();
+    assert_eq!(office.replies(issue).len(), 2);
+}
+
+both_engines! {
+    fn the_same_words_are_answered_once_and_other_words_again(store: TestStore) {
+        let office = Office::open(store);
+        let github = &office.github;
+        let issue = github.issue("alice", "Count", "");
+        // Told by two hooks.
+        github.webhook(&format!("{}/webhooks/github?second", office.server.address), SECRET);
+        let comment = github.comment("alice", issue, "@grove echo one >> count; cat count");
+        assert_eq!(office.answered(issue, 2)[1], "one");
+        for delivery in github.deliveries().iter().filter(|delivery| delivery.event == "issue_comment").take(2) {
+            assert!((200..300).contains(&github.redeliver(&delivery.id)));
+        }
+        office.at_rest();
+        assert_eq!(office.replies(issue).len(), 2);
+        github.edit_comment("alice", comment, "@grove echo two >> count; cat count");
+        assert_eq!(office.answered(issue, 3)[2], "one\ntwo");
+    }
+}
+
+#[test]
+fn a_limit_is_waited_for_and_the_order_is_kept() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Slowly", "");
+    let comments = format!("/repos/octo/shop/issues/{issue}/comments");
+    github.fail_next_of("POST", &comments, 1, Fault::TooMany { retry_after: Some(2) });
+    let began = Instant::now();
+    github.comment("alice", issue, "@grove echo one");
+    github.comment("alice", issue, "@grove echo two");
+    let said = office.answered(issue, 3);
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(said[1..], ["one", "two"]);
+}
+
+#[test]
+fn an_answer_whose_sending_was_cut_short_is_there_once() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Twice", "");
+    let comments = format!("/repos/octo/shop/issues/{issue}/comments");
+    for fault in [Fault::DropAfter, Fault::DropBefore, Fault::Status(502)] {
+        let before = office.replies(issue).len();
+        github.fail_next_of("POST", &comments, 1, fault.clone());
+        github.comment("alice", issue, "@grove echo said");
+        let expected = if before == 0 { 2 } else { before + 1 };
+        assert_eq!(office.answered(issue, expected).last().unwrap(), "said", "{fault:?}");
+    }
+}
+
+#[test]
+fn what_an_agent_says_calls_nobody_and_tells_no_secret() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Loud", "");
+    let token = github.token(BOT);
+    github.comment("alice", issue, &format!("@grove echo '@everyone and @alice: {token}'"));
+    let said = office.answered(issue, 2).pop().unwrap();
+    assert!(!said.contains("@everyone") && !said.contains("@alice") && said.contains("everyone"), "{said}");
+    assert!(!said.contains(&token) && said.contains("***"), "{said}");
+}
+
+#[test]
+fn a_long_answer_comes_in_parts() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Long", "");
+    github.comment("alice", issue, "@grove echo '```text'; yes 'a line of it' | head -n 8000; echo '```'");
+    let said = office.answered(issue, 3);
+    assert!(said[1..].iter().all(|part| part.starts_with("```text") && part.trim_end().ends_with("```")));
+    assert!(said.iter().all(|part| part.chars().count() <= 65_000));
+    let lines: usize = said[1..].iter().map(|part| part.matches("a line of it").count()).sum();
+    assert_eq!(lines, 8000);
+}
+
+#[test]
+fn an_answer_grows_in_one_comment() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Slow", "");
+    github.comment("alice", issue, "@grove echo first; sleep 5; echo last");
+    assert_eq!(office.answered(issue, 2)[1], "first\nlast");
+    let comment = github.comments(issue).pop().unwrap();
+    let shown: Vec<&str> = comment.versions.iter().map(|body| body.split("\n\n<!--").next().unwrap()).collect();
+    assert_eq!(shown, ["first\n\n…", "first\nlast"]);
+}
+
+#[test]
+fn answers_that_are_not_to_grow_come_whole() {
+    let office = Office::with(TestStore::new(Engine::Sqlite), "streaming = \"batch\"");
+    let issue = office.github.issue("alice", "Slow", "");
+    office.github.comment("alice", issue, "@grove echo first; sleep 4; echo last");
+    assert_eq!(office.answered(issue, 2)[1], "first\nlast");
+    assert_eq!(office.github.comments(issue).pop().unwrap().versions.len(), 1);
+}

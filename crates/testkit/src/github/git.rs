@@ -1,0 +1,196 @@
+//! The repositories themselves: bare ones, which real git reads and writes over HTTP.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::http::{Request, Response};
+use crate::{bare_env, gits};
+
+/// All repositories of a fake, in one folder.
+pub struct Repositories {
+    root: PathBuf,
+    home: PathBuf,
+    git: PathBuf,
+}
+
+impl Repositories {
+    pub fn new(dir: &Path) -> Self {
+        let (root, home) = (dir.join("git"), dir.join("home"));
+        fs::create_dir_all(&root).expect("a folder");
+        fs::create_dir_all(&home).expect("a home");
+        let config = "[user]\n\tname = GitHub\n\temail = noreply@example.com\n[init]\n\tdefaultBranch = main\n\
+                      [safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[http]\n\treceivepack = true\n";
+        fs::write(home.join(".gitconfig"), config).expect("gitconfig");
+        Self { root, home, git: gits()[0].clone() }
+    }
+
+    pub fn path(&self, repo: &str) -> PathBuf {
+        self.root.join(format!("{repo}.git"))
+    }
+
+    /// A repository with one commit on `main`.
+    pub fn create(&self, repo: &str) {
+        let path = self.path(repo);
+        self.git(&self.root, &["init", "--quiet", "--bare", &path.display().to_string()]);
+        self.commit(repo, "main", None, "README.md", "# A project\n");
+    }
+
+    pub fn fork(&self, repo: &str, fork: &str) {
+        let (from, to) = (self.path(repo), self.path(fork));
+        self.git(&self.root, &["clone", "--quiet", "--bare", &from.display().to_string(), &to.display().to_string()]);
+    }
+
+    pub fn rename(&self, repo: &str, name: &str) {
+        let to = self.path(name);
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        fs::rename(self.path(repo), to).expect("renamed");
+    }
+
+    pub fn delete(&self, repo: &str) {
+        fs::remove_dir_all(self.path(repo)).expect("deleted");
+    }
+
+    /// A commit with one file on top of `parent` (default: the branch itself), as the tip of `branch`.
+    pub fn commit(&self, repo: &str, branch: &str, parent: Option<&str>, file: &str, text: &str) -> String {
+        let path = self.path(repo);
+        let parent = match parent {
+            Some(parent) => self.sha(repo, parent),
+            None => self.sha(repo, &format!("refs/heads/{branch}")),
+        };
+        let index = path.join("fake-index");
+        let _ = fs::remove_file(&index);
+        let with_index = |args: &[&str]| {
+            let mut command = self.command(&path, args);
+            output(command.env("GIT_INDEX_FILE", &index), b"")
+        };
+        if let Some(parent) = &parent {
+            with_index(&["read-tree", parent]);
+        }
+        let blob = output(&mut self.command(&path, &["hash-object", "-w", "--stdin"]), text.as_bytes());
+        with_index(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{file}")]);
+        let tree = with_index(&["write-tree"]);
+        let mut args = vec!["commit-tree", tree.as_str(), "-m", file];
+        args.extend(parent.as_deref().into_iter().flat_map(|parent| ["-p", parent]));
+        let commit = self.git(&path, &args);
+        self.git(&path, &["update-ref", &format!("refs/heads/{branch}"), &commit]);
+        commit
+    }
+
+    /// Merges a commit into a branch, with a merge commit or as one new commit.
+    pub fn merge(&self, repo: &str, branch: &str, head: &str, squash: bool) -> String {
+        let path = self.path(repo);
+        let base = self.sha(repo, branch).expect("a base");
+        let tree = self.git(&path, &["merge-tree", "--write-tree", &base, head]);
+        let mut args = vec!["commit-tree", tree.as_str(), "-m", "Merge", "-p", base.as_str()];
+        if !squash {
+            args.extend(["-p", head]);
+        }
+        let commit = self.git(&path, &args);
+        self.git(&path, &["update-ref", &format!("refs/heads/{branch}"), &commit]);
+        commit
+    }
+
+    /// Where `refs/pull/N/head` is from now on.
+    pub fn set_pull_head(&self, repo: &str, from: &str, number: u64, sha: &str) {
+        let path = self.path(repo);
+        if from != repo {
+            let from = self.path(from).display().to_string();
+            self.git(&path, &["fetch", "--quiet", "--no-tags", &from, sha]);
+        }
+        self.git(&path, &["update-ref", &format!("refs/pull/{number}/head"), sha]);
+    }
+
+    pub fn sha(&self, repo: &str, revision: &str) -> Option<String> {
+        let revision = format!("{revision}^{{commit}}");
+        let mut command = self.command(&self.path(repo), &["rev-parse", "--verify", "--quiet", &revision]);
+        let output = command.output().expect("git starts");
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Status, additions, deletions and path of every file that differs.
+    pub fn changes(&self, repo: &str, base: &str, head: &str) -> Vec<(String, u64, u64, String)> {
+        let path = self.path(repo);
+        let range = format!("{base}...{head}");
+        let numbers = self.git(&path, &["diff", "--numstat", "--no-renames", &range]);
+        let status = self.git(&path, &["diff", "--name-status", "--no-renames", &range]);
+        let word = |file: &str| {
+            let line = status.lines().find(|line| line.ends_with(&format!("\t{file}"))).unwrap_or("M");
+            match &line[..1] {
+                "A" => "added",
+                "D" => "removed",
+                _ => "modified",
+            }
+        };
+        let lines = numbers.lines().map(|line| {
+            let mut parts = line.split('\t');
+            let mut number = || parts.next().and_then(|part| part.parse().ok()).unwrap_or_default();
+            let (additions, deletions) = (number(), number());
+            let file = parts.next().unwrap_or_default();
+            (word(file).to_owned(), additions, deletions, file.to_owned())
+        });
+        lines.collect()
+    }
+
+    pub fn git(&self, dir: &Path, args: &[&str]) -> String {
+        output(&mut self.command(dir, args), b"")
+    }
+
+    fn command(&self, dir: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.git);
+        command.env_clear().envs(bare_env(&self.home)).current_dir(dir).args(args);
+        command
+    }
+
+    /// A request of git, answered by git itself.
+    pub fn answer(&self, request: &Request, login: &str) -> Response {
+        let mut command = self.command(&self.root, &["http-backend"]);
+        command
+            .env("GIT_PROJECT_ROOT", &self.root)
+            .env("GIT_HTTP_EXPORT_ALL", "1")
+            .env("REQUEST_METHOD", &request.method)
+            .env("PATH_INFO", &request.path)
+            .env("QUERY_STRING", &request.query)
+            .env("REMOTE_USER", login)
+            .env("REMOTE_ADDR", "127.0.0.1")
+            .env("CONTENT_TYPE", request.header("content-type").unwrap_or_default())
+            .env("CONTENT_LENGTH", request.body.len().to_string());
+        for (header, variable) in [("content-encoding", "HTTP_CONTENT_ENCODING"), ("git-protocol", "GIT_PROTOCOL")] {
+            if let Some(value) = request.header(header) {
+                command.env(variable, value);
+            }
+        }
+        let output = run(&mut command, &request.body);
+        let split = output.stdout.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(output.stdout.len());
+        let (head, body) = output.stdout.split_at(split);
+        let mut response = Response::new(200, body.get(4..).unwrap_or_default());
+        for line in String::from_utf8_lossy(head).lines() {
+            let Some((name, value)) = line.split_once(": ") else { continue };
+            match name.to_ascii_lowercase().as_str() {
+                "status" => response.status = value[..3].parse().expect("a status"),
+                _ => response = response.with(name, value),
+            }
+        }
+        response
+    }
+}
+
+fn run(command: &mut Command, input: &[u8]) -> std::process::Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("git starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_vec();
+    // It may answer before it has read everything.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("git ends");
+    writer.join().expect("written");
+    output
+}
+
+fn output(command: &mut Command, input: &[u8]) -> String {
+    let output = run(command, input);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

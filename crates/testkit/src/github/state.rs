@@ -1,0 +1,204 @@
+//! What the fake remembers.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Fault;
+
+#[derive(Default)]
+pub struct State {
+    pub address: String,
+    pub clock: Option<Timestamp>,
+    pub last_id: u64,
+    pub users: BTreeMap<String, User>,
+    /// What a token shows, by the token.
+    pub tokens: BTreeMap<String, Token>,
+    pub app: Option<App>,
+    /// By name in lower case.
+    pub repos: BTreeMap<String, Repo>,
+    /// Where a repository is that was renamed.
+    pub moved: BTreeMap<String, String>,
+    pub faults: Vec<Planned>,
+    pub requests: Vec<super::Asked>,
+}
+
+#[derive(Clone, Debug)]
+pub struct User {
+    pub id: u64,
+    pub login: String,
+    pub kind: &'static str,
+}
+
+#[derive(Clone, Debug)]
+pub struct Token {
+    pub login: String,
+    pub until: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug)]
+pub struct App {
+    pub id: u64,
+    pub slug: String,
+    pub installation: u64,
+    /// How long its tokens are good.
+    pub tokens_last: SignedDuration,
+}
+
+/// A failure that waits for requests to hit.
+pub struct Planned {
+    pub method: String,
+    pub path: String,
+    pub times: usize,
+    pub fault: Fault,
+}
+
+#[derive(Debug)]
+pub struct Repo {
+    pub id: u64,
+    pub name: String,
+    pub public: bool,
+    pub default_branch: String,
+    pub fork_of: Option<String>,
+    pub roles: BTreeMap<String, &'static str>,
+    pub next_number: u64,
+    pub threads: BTreeMap<u64, Thread>,
+}
+
+/// An issue or a pull request.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub number: u64,
+    pub id: u64,
+    pub title: String,
+    pub body: String,
+    pub author: String,
+    pub labels: Vec<String>,
+    pub open: bool,
+    pub created_at: String,
+    pub updated_at: String,
+    pub closed_at: Option<String>,
+    pub comments: Vec<Comment>,
+    pub reactions: Vec<(String, String)>,
+    pub pull: Option<Pull>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Pull {
+    pub head_repo: String,
+    pub head_branch: String,
+    pub head_sha: String,
+    pub base_branch: String,
+    pub base_sha: String,
+    pub merged_at: Option<String>,
+    pub merge_sha: Option<String>,
+    pub reviews: Vec<Comment>,
+    pub lines: Vec<Comment>,
+    /// What GitHub says that it closes: repository and number.
+    pub closes: Vec<(String, u64)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Comment {
+    pub id: u64,
+    pub author: String,
+    pub body: String,
+    pub created_at: String,
+    pub updated_at: String,
+    pub reactions: Vec<(String, String)>,
+    /// Everything that it ever said, the oldest first.
+    pub versions: Vec<String>,
+    /// File, first and last line of a comment on lines.
+    pub lines: Option<(String, u64, u64)>,
+}
+
+impl State {
+    /// Later than all before: no two things happen in the same second.
+    pub fn tick(&mut self) -> String {
+        let second = SignedDuration::from_secs(1);
+        let now = Timestamp::now();
+        let next = self.clock.map_or(now, |last| now.max(last + second));
+        self.clock = Some(next);
+        next.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    pub fn new_id(&mut self) -> u64 {
+        self.last_id += 1;
+        1000 + self.last_id
+    }
+
+    pub fn user(&mut self, login: &str) -> User {
+        if let Some(known) = self.users.get(&login.to_lowercase()) {
+            return known.clone();
+        }
+        let kind = if login.ends_with("[bot]") { "Bot" } else { "User" };
+        let user = User { id: self.new_id(), login: login.to_owned(), kind };
+        self.users.insert(login.to_lowercase(), user.clone());
+        user
+    }
+
+    pub fn repo(&mut self, name: &str) -> &mut Repo {
+        self.repos.get_mut(&name.to_lowercase()).unwrap_or_else(|| panic!("no repository {name}"))
+    }
+
+    pub fn thread(&mut self, repo: &str, number: u64) -> &mut Thread {
+        self.repo(repo).threads.get_mut(&number).unwrap_or_else(|| panic!("no {repo}#{number}"))
+    }
+
+    pub fn new_thread(&mut self, repo: &str, author: &str, title: &str, body: &str) -> u64 {
+        self.user(author);
+        let (id, now) = (self.new_id(), self.tick());
+        let repo = self.repo(repo);
+        let number = repo.next_number;
+        repo.next_number += 1;
+        let thread = Thread {
+            number,
+            id,
+            title: title.to_owned(),
+            body: body.to_owned(),
+            author: author.to_owned(),
+            labels: Vec::new(),
+            open: true,
+            created_at: now.clone(),
+            updated_at: now,
+            closed_at: None,
+            comments: Vec::new(),
+            reactions: Vec::new(),
+            pull: None,
+        };
+        repo.threads.insert(number, thread);
+        number
+    }
+
+    pub fn new_comment(&mut self, author: &str, body: &str) -> Comment {
+        self.user(author);
+        let now = self.tick();
+        Comment {
+            id: self.new_id(),
+            author: author.to_owned(),
+            body: body.to_owned(),
+            created_at: now.clone(),
+            updated_at: now,
+            reactions: Vec::new(),
+            versions: vec![body.to_owned()],
+            lines: None,
+        }
+    }
+
+    /// The comment with an id, and the thread that it is in.
+    pub fn comment(&mut self, repo: &str, id: u64) -> Option<(u64, &mut Comment)> {
+        self.repo(repo).threads.values_mut().find_map(|thread| {
+            let number = thread.number;
+            let of_pull = thread.pull.iter_mut().flat_map(|pull| pull.lines.iter_mut().chain(&mut pull.reviews));
+            let found = thread.comments.iter_mut().chain(of_pull).find(|comment| comment.id == id)?;
+            Some((number, found))
+        })
+    }
+
+    /// `admin`, `maintain`, `write`, `triage`, `read`, or `none`.
+    pub fn role(&self, repo: &Repo, login: &str) -> &'static str {
+        let anybody = if repo.public { "read" } else { "none" };
+        let is_app = self.app.as_ref().is_some_and(|app| format!("{}[bot]", app.slug) == login);
+        if is_app { "write" } else { repo.roles.get(&login.to_lowercase()).copied().unwrap_or(anybody) }
+    }
+}
