@@ -1,6 +1,7 @@
 //! Any agent that speaks the Agent Client Protocol on its standard input and output.
 
 mod calls;
+mod opencode;
 mod peer;
 mod policy;
 mod talk;
@@ -56,10 +57,16 @@ impl Agent for AcpAgent {
     }
 
     async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError> {
+        let mut env = self.settings.env.clone();
+        if self.program() == Some("opencode")
+            && let Some(rules) = opencode::rules(self.settings.permissions, run.tools)
+        {
+            env.insert(opencode::VARIABLE.to_owned(), rules);
+        }
         let program = Program {
             name: &self.name,
             command: self.settings.command.clone(),
-            env: &self.settings.env,
+            env: &env,
             input: Input::Live,
             timeout: self.settings.timeout,
             courtesy: COURTESY,

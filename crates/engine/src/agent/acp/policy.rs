@@ -55,13 +55,13 @@ fn rules<'a>(rules: &'a [String], call: &'a Call) -> impl Iterator<Item = Rule<'
 }
 
 /// A tool by its name, as in `Edit`, perhaps only with some commands, as in `Bash(git log:*)`.
-struct Rule<'a> {
-    tool: &'a str,
-    command: Option<&'a str>,
+pub struct Rule<'a> {
+    pub tool: &'a str,
+    pub command: Option<&'a str>,
 }
 
 impl<'a> Rule<'a> {
-    fn of(text: &'a str) -> Self {
+    pub fn of(text: &'a str) -> Self {
         match text.split_once('(') {
             Some((tool, command)) => {
                 let command = command.trim_end().trim_end_matches(')').trim_end_matches('*').trim_end_matches(':');
