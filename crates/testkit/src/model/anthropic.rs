@@ -26,19 +26,19 @@ impl Protocol for Messages {
     }
 
     fn answer(self, request: &Value, deed: &Deed) -> Vec<Part> {
+        // Of every answer and every call of a conversation another one: agents tell them apart by it.
+        let id = list(&request["messages"]).count();
         let usage = json!({ "input_tokens": 12, "output_tokens": 1, "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 3 });
-        let message = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": request["model"],
-            "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage });
+        let message = json!({ "id": format!("msg_{id}"), "type": "message", "role": "assistant",
+            "model": request["model"], "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage });
         let mut parts = vec![Part::typed(&json!({ "type": "message_start", "message": message }))];
         let text = deed.pieces().into_iter().map(|piece| json!({ "type": "text_delta", "text": piece }));
         parts.extend(block(0, &json!({ "type": "text", "text": "" }), text.collect(), deed.is_slow()));
         let call = call(request, deed);
         let reason = if call.is_some() { "tool_use" } else { "end_turn" };
         if let Some((name, input)) = call {
-            // Every call of a conversation has an id of its own.
-            let id = format!("toolu_{}", list(&request["messages"]).count());
-            let start = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+            let start = json!({ "type": "tool_use", "id": format!("toolu_{id}"), "name": name, "input": {} });
             let input = json!({ "type": "input_json_delta", "partial_json": input.to_string() });
             parts.extend(block(1, &start, vec![input], false));
         }

@@ -22,9 +22,11 @@ impl Protocol for Completions {
     }
 
     fn answer(self, request: &Value, deed: &Deed) -> Vec<Part> {
+        // Of every answer and every call of a conversation another one: agents tell them apart by it.
+        let id = list(&request["messages"]).count();
         let chunk = |choices: Value, usage: Value| {
-            json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": request["model"],
-                "choices": choices, "usage": usage })
+            json!({ "id": format!("chatcmpl-{id}"), "object": "chat.completion.chunk", "created": 0,
+                "model": request["model"], "choices": choices, "usage": usage })
         };
         let choice = |delta: Value, end: Option<&str>| {
             Part::plain(&chunk(json!([{ "index": 0, "delta": delta, "finish_reason": end }]), Value::Null))
@@ -36,10 +38,8 @@ impl Protocol for Completions {
         let call = call(request, deed);
         let end = if call.is_some() { "tool_calls" } else { "stop" };
         if let Some((name, arguments)) = call {
-            // Every call of a conversation has an id of its own.
-            let id = format!("call_{}", list(&request["messages"]).count());
             let function = json!({ "name": name, "arguments": arguments.to_string() });
-            let call = json!({ "index": 0, "id": id, "type": "function", "function": function });
+            let call = json!({ "index": 0, "id": format!("call_{id}"), "type": "function", "function": function });
             parts.push(choice(json!({ "tool_calls": [call] }), None));
         }
         parts.push(choice(json!({}), Some(end)));

@@ -22,19 +22,20 @@ impl Protocol for Responses {
     }
 
     fn answer(self, request: &Value, deed: &Deed) -> Vec<Part> {
-        let response = |status: &str| json!({ "id": "resp_1", "object": "response", "status": status, "output": [] });
+        // Of every answer and every call of a conversation another one: agents tell them apart by it.
+        let id = list(&request["input"]).count();
+        let response =
+            |status: &str| json!({ "id": format!("resp_{id}"), "object": "response", "status": status, "output": [] });
         let mut parts = vec![Part::typed(&json!({ "type": "response.created", "response": response("in_progress") }))];
-        let message =
-            |content: Value| json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": content });
-        parts.push(item("added", &message(json!([]))));
+        parts.push(item("added", &message(id, &json!([]))));
         for piece in deed.pieces() {
-            let delta = json!({ "type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0,
-                "content_index": 0, "delta": piece });
+            let delta = json!({ "type": "response.output_text.delta", "item_id": format!("msg_{id}"),
+                "output_index": 0, "content_index": 0, "delta": piece });
             parts.push(Part { slow: deed.is_slow(), ..Part::typed(&delta) });
         }
         let text = json!([{ "type": "output_text", "text": deed.pieces().concat(), "annotations": [] }]);
-        parts.push(item("done", &message(text)));
-        if let Some(call) = call(request, deed) {
+        parts.push(item("done", &message(id, &text)));
+        if let Some(call) = call(request, deed, id) {
             parts.push(item("added", &call));
             parts.push(item("done", &call));
         }
@@ -51,23 +52,25 @@ impl Protocol for Responses {
     }
 }
 
+fn message(id: usize, content: &Value) -> Value {
+    json!({ "type": "message", "id": format!("msg_{id}"), "role": "assistant", "content": content })
+}
+
 fn item(what: &str, item: &Value) -> Part {
     Part::typed(&json!({ "type": format!("response.output_item.{what}"), "output_index": 0, "item": item }))
 }
 
-fn call(request: &Value, deed: &Deed) -> Option<Value> {
-    // Every call of a conversation has an id of its own.
-    let id = format!("call_{}", list(&request["input"]).count());
+fn call(request: &Value, deed: &Deed, id: usize) -> Option<Value> {
     let (tool, call) = match deed {
         Deed::Write { path, content } => {
             let patch = format!("*** Begin Patch\n*** Add File: {path}\n+{content}\n*** End Patch\n");
-            let call = json!({ "type": "custom_tool_call", "id": "ctc_1", "call_id": id, "name": "apply_patch",
-                "input": patch, "status": "completed" });
+            let call = json!({ "type": "custom_tool_call", "id": format!("ctc_{id}"), "status": "completed",
+                "call_id": format!("call_{id}"), "name": "apply_patch", "input": patch });
             ("apply_patch", call)
         }
         Deed::Run(command) => {
-            let call = json!({ "type": "function_call", "id": "fc_1", "call_id": id, "name": "exec_command",
-                "arguments": json!({ "cmd": command }).to_string() });
+            let call = json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": format!("call_{id}"),
+                "name": "exec_command", "arguments": json!({ "cmd": command }).to_string() });
             ("exec_command", call)
         }
         Deed::Say(_) | Deed::Slow(_) => return None,

@@ -1,4 +1,4 @@
-//! The real agents: Claude Code and Codex, the programs themselves, through the server. Only
+//! The real agents: Claude Code, Codex and opencode, the programs themselves, through the server. Only
 //! the model is ours (`grove_testkit::Model`), so that nothing leaves the machine and every run is the
 //! same.
 
@@ -15,34 +15,33 @@ use grove_testkit::wait_for;
 
 /// Writes a story once and tells it of each agent.
 macro_rules! of_each_agent {
-    ($(fn $name:ident($house:ident: House) $body:block)+) => {$(
+    ($(fn $name:ident($real:ident: Real) $body:block)+) => {$(
         mod $name {
             use super::*;
 
-            fn story($house: House) $body
+            fn story($real: Real) $body
 
             #[test]
             fn claude() {
-                tell(Real::Claude, story);
+                story(Real::Claude);
             }
 
             #[test]
             fn codex() {
-                tell(Real::Codex, story);
+                story(Real::Codex);
+            }
+
+            #[test]
+            fn opencode() {
+                story(Real::Opencode);
             }
         }
     )+};
 }
 
-fn tell(real: Real, story: fn(House)) {
-    if let Some(house) = House::with(real) {
-        story(house);
-    }
-}
-
 of_each_agent! {
-    fn a_turn_edits_a_file_and_the_next_one_remembers_it_after_a_restart(house: House) {
-        let mut house = house;
+    fn a_turn_edits_a_file_and_the_next_one_remembers_it_after_a_restart(real: Real) {
+        let Some(mut house) = House::with(real) else { return };
         let before = house.grove.repo.canonical();
         let said = house.server.ask("c", "WRITE notes.txt: by an agent");
         let answer = said.last().unwrap();
@@ -61,7 +60,8 @@ of_each_agent! {
         assert!(status[0].contains(house.real.usage_of_three_answers()), "{status:?}");
     }
 
-    fn a_stopped_turn_leaves_no_process_and_the_session_goes_on(house: House) {
+    fn a_stopped_turn_leaves_no_process_and_the_session_goes_on(real: Real) {
+        let Some(house) = House::with(real) else { return };
         let House { server, model, .. } = &house;
         server.say("c", "SLOW");
         wait_for(|| model.asked().iter().any(|asked| asked.said == "SLOW"));
@@ -79,7 +79,8 @@ of_each_agent! {
         assert_eq!(server.ask("c", "RECALL").last().unwrap(), "Earlier: SLOW");
     }
 
-    fn a_commit_is_on_the_branch_of_its_environment_and_nowhere_else(house: House) {
+    fn a_commit_is_on_the_branch_of_its_environment_and_nowhere_else(real: Real) {
+        let Some(house) = House::with(real) else { return };
         let (repo, server) = (&house.grove.repo, &house.server);
         let (before, main) = (repo.canonical(), repo.sha("main"));
         server.ask("c", "WRITE notes.txt: by an agent");
@@ -93,7 +94,8 @@ of_each_agent! {
         before.assert_untouched();
     }
 
-    fn it_is_listed_as_ready_and_answers_a_test(house: House) {
+    fn it_is_listed_as_ready_and_answers_a_test(real: Real) {
+        let Some(house) = House::with(real) else { return };
         let (grove, name) = (&house.grove, house.real.name());
         let list = grove.grove(["agent", "list", "--json"]).ok().json();
         let found = list.as_array().unwrap().iter().find(|agent| agent["name"] == name).unwrap();
@@ -104,7 +106,8 @@ of_each_agent! {
         assert!(house.processes().is_empty(), "{:?}", house.processes());
     }
 
-    fn a_session_that_is_gone_is_begun_anew_and_told_what_was_said(house: House) {
+    fn a_session_that_is_gone_is_begun_anew_and_told_what_was_said(real: Real) {
+        let Some(house) = House::with(real) else { return };
         let server = &house.server;
         server.ask("c", "the sky is blue");
         house.forget_sessions();
@@ -115,26 +118,33 @@ of_each_agent! {
         let asked = house.model.asked().pop().unwrap();
         assert!(asked.said.contains("the sky is blue") && asked.said.ends_with("RECALL"), "{asked:?}");
     }
-}
 
-mod a_wrong_key_is_said_in_one_sentence {
-    use super::*;
+    fn what_it_may_only_look_at_stays_as_it_is(real: Real) {
+        let Some(house) = House::where_it_may(real, "read") else { return };
+        house.server.ask("c", "WRITE notes.txt: by an agent");
+        house.server.ask("c", "RUN touch notes.txt");
+        assert_eq!(house.grove.repo.git_in(&house.worktree(), &["status", "--porcelain"]), "");
+        let said = house.server.ask("c", "hello");
+        assert_eq!(said.last().unwrap(), "You said: hello");
+    }
 
-    fn story(real: Real, expected: &str) {
+    fn what_may_do_everything_can(real: Real) {
+        let Some(house) = House::where_it_may(real, "full") else { return };
+        let outside = house.grove.repo.dir().join("outside");
+        let said = house.server.ask("c", &format!("RUN touch {}", outside.display()));
+        assert!(outside.exists(), "{said:?}");
+    }
+
+    fn a_wrong_key_is_said_in_one_sentence(real: Real) {
         let Some(house) = House::with_key(real, "wrong") else { return };
         let said = house.server.ask("c", "hello");
         let answer = said.last().unwrap();
+        let expected = match real {
+            Real::Claude => "The agent `claude` failed: Invalid API key",
+            Real::Codex => "The agent `codex` failed: unexpected status 401",
+            Real::Opencode => "The agent `opencode` failed: ",
+        };
         assert!(answer.starts_with(expected) && !answer.contains('\n'), "{said:?}");
         assert_eq!(house.model.asked(), []);
-    }
-
-    #[test]
-    fn claude() {
-        story(Real::Claude, "The agent `claude` failed: Invalid API key");
-    }
-
-    #[test]
-    fn codex() {
-        story(Real::Codex, "The agent `codex` failed: unexpected status 401");
     }
 }

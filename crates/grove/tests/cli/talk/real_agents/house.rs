@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use grove_testkit::{Engine, Model, Sandbox, TestServer, TestStore};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::{environments, registered, serve};
 
@@ -14,6 +14,7 @@ use super::super::{environments, registered, serve};
 pub enum Real {
     Claude,
     Codex,
+    Opencode,
 }
 
 impl Real {
@@ -21,6 +22,7 @@ impl Real {
         match self {
             Real::Claude => "claude",
             Real::Codex => "codex",
+            Real::Opencode => "opencode",
         }
     }
 
@@ -29,6 +31,7 @@ impl Real {
         let package = match self {
             Real::Claude => "@anthropic-ai/claude-code",
             Real::Codex => "@openai/codex",
+            Real::Opencode => "opencode-ai",
         };
         let packages: Value = serde_json::from_str(include_str!("../../../agents/package.json")).unwrap();
         packages["dependencies"][package].as_str().unwrap().to_owned()
@@ -41,6 +44,8 @@ impl Real {
             Real::Claude => "Usage: 45 tokens in, 21 out, $0.0",
             // Those of the cache are among the 12.
             Real::Codex => "Usage: 36 tokens in, 21 out",
+            // It counts the last answer of a turn.
+            Real::Opencode => "Usage: 24 tokens in, 14 out",
         }
     }
 }
@@ -55,17 +60,28 @@ pub struct House {
 impl House {
     /// Nothing, if somebody does without these tests.
     pub fn with(real: Real) -> Option<Self> {
-        Self::with_key(real, Model::KEY)
+        Self::set_up(real, Model::KEY, "edit")
     }
 
     pub fn with_key(real: Real, key: &str) -> Option<Self> {
+        Self::set_up(real, key, "edit")
+    }
+
+    /// With an agent that may do as much as this.
+    pub fn where_it_may(real: Real, permissions: &str) -> Option<Self> {
+        Self::set_up(real, Model::KEY, permissions)
+    }
+
+    fn set_up(real: Real, key: &str, permissions: &str) -> Option<Self> {
         let programs = programs()?;
         let (grove, model) = (registered(TestStore::new(Engine::Sqlite)), Model::start());
         let config = match real {
             Real::Claude => claude(&programs, &model, key),
             Real::Codex => codex(&programs, &model, key, &grove.repo.home()),
+            Real::Opencode => opencode(&programs, &model, key, &grove.repo.home()),
         };
         fs::create_dir_all(grove.grove_home()).unwrap();
+        let config = format!("{config}permissions = {permissions:?}\n");
         fs::write(grove.grove_home().join("config.toml"), config).unwrap();
         let server = TestServer::run(serve(&grove), &grove);
         Some(Self { real, server, model, grove })
@@ -105,6 +121,7 @@ impl House {
         let folder = match self.real {
             Real::Claude => ".claude/projects",
             Real::Codex => ".codex/sessions",
+            Real::Opencode => ".local/share/opencode",
         };
         fs::remove_dir_all(self.grove.repo.home().join(folder)).unwrap();
     }
@@ -154,4 +171,23 @@ fn codex(programs: &Path, model: &Model, key: &str, home: &Path) -> String {
     fs::create_dir(home.join(".codex")).unwrap();
     fs::write(home.join(".codex/config.toml"), config).unwrap();
     settings("codex", "codex", &["codex"], programs, &[("TEST_MODEL_KEY", key)])
+}
+
+fn opencode(programs: &Path, model: &Model, key: &str, home: &Path) -> String {
+    let options = json!({ "baseURL": format!("{}/v1", model.address()), "apiKey": key });
+    let models =
+        json!({ "test": { "name": "test", "tool_call": true, "limit": { "context": 100_000, "output": 8000 } } });
+    let provider = json!({ "npm": "@ai-sdk/openai-compatible", "name": "test", "options": options, "models": models });
+    let config = json!({ "model": "test/test", "small_model": "test/test", "enabled_providers": ["test"],
+        "provider": { "test": provider }, "autoupdate": false, "share": "disabled" });
+    fs::create_dir_all(home.join(".config/opencode")).unwrap();
+    fs::write(home.join(".config/opencode/opencode.json"), config.to_string()).unwrap();
+    let env = [
+        ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+        ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+        ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+        ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+        ("npm_config_offline", "true"),
+    ];
+    settings("opencode", "acp", &["opencode", "acp"], programs, &env)
 }
