@@ -9,12 +9,15 @@
 //! * [`removal`]: taking a worktree away so that nothing is lost, and bringing it back.
 //! * [`verdict`]: whether the work on a branch is in its base.
 //! * [`finish`]: merging a finished branch into its base.
+//! * [`files`]: files as a commit has them.
+//! * [`reading`]: a worktree to look at, which is gone afterwards.
 //! * [`quarantine`]: entries that would break everybody else.
 
 pub mod base;
 pub mod clone;
 pub mod command;
 mod durable;
+pub mod files;
 pub mod finish;
 pub mod include;
 pub mod links;
@@ -22,6 +25,7 @@ pub mod lock;
 pub mod parse;
 pub mod processes;
 pub mod quarantine;
+pub mod reading;
 pub mod redact;
 pub mod refs;
 pub mod removal;

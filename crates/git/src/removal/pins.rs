@@ -67,7 +67,7 @@ pub(crate) async fn in_index(
 }
 
 /// What refs and reflogs of a worktree name where they are not kept as text.
-pub(super) async fn in_reftable(
+pub(crate) async fn in_reftable(
     repo: &Repository,
     place: Place<'_>,
     branch: &str,

@@ -15,7 +15,7 @@
 //! The canonical checkout is never touched: not its HEAD, not its index, not its files.
 
 mod source;
-mod stage;
+pub(crate) mod stage;
 mod target;
 mod verify;
 mod withdraw;

@@ -26,7 +26,7 @@ pub(super) fn staged_entry(repo: &Repository, nonce: Nonce) -> PathBuf {
 }
 
 /// Where the files are checked out before they appear at `path`.
-pub(super) fn staged_files(path: &Path, nonce: Nonce) -> PathBuf {
+pub(crate) fn staged_files(path: &Path, nonce: Nonce) -> PathBuf {
     path.with_file_name(format!(".grove-{nonce}"))
 }
 
@@ -47,9 +47,9 @@ fn make_parents(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), AddError> {
 
 /// Makes a directory beside the worktree. Whoever undoes a creation next door takes empty parents
 /// away, so they may have to be made again.
-fn make_beside(created: &mut Created, dir: &Path) -> Result<(), AddError> {
+fn make_beside(path: &Path, made: &mut Vec<PathBuf>, dir: &Path) -> Result<(), AddError> {
     for _ in 0..20 {
-        make_parents(&created.path, &mut created.made_parents)?;
+        make_parents(path, made)?;
         match fs::create_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             done => return done.map_err(AddError::io(format!("{} cannot be made", dir.display()))),
@@ -69,83 +69,123 @@ pub(super) async fn publish(
 }
 
 /// Repositories whose entries hold more than we know how to build.
-fn needs_plain_git(repo: &Repository) -> bool {
+pub(crate) fn needs_plain_git(repo: &Repository) -> bool {
     let has = |name: &str| repo.common_dir.join(name).exists();
     has("reftable") || has("config.worktree") || has("info/sparse-checkout")
 }
 
 async fn staged(repo: &Repository, created: &mut Created, nonce: Nonce, journal: &dyn Journal) -> Result<(), AddError> {
-    let (entry, files) = (staged_entry(repo, nonce), staged_files(&created.path, nonce));
-    let io = |what: &'static str| move |error| AddError::io(format!("git's entry cannot be made ({what})"))(error);
-    grove_dir(&repo.common_dir).and_then(|_| fs::create_dir(&entry)).map_err(io("staging"))?;
-    make_beside(created, &files)?;
-    let write = |name: &str, text: &str| write_synced(&entry.join(name), text);
-    write("HEAD", &format!("ref: {}\n", created.branch.full_ref())).map_err(io("HEAD"))?;
-    write("commondir", "../..\n").map_err(io("commondir"))?;
-    write("gitdir", &format!("{}/.git\n", created.path.display())).map_err(io("gitdir"))?;
-    write("locked", &format!("{nonce}\n")).map_err(io("locked"))?;
+    let path = created.path.clone();
+    let staging = Staging { path: &path, entry: staged_entry(repo, nonce), files: staged_files(&path, nonce) };
+    staging.make_entry(repo)?;
+    staging.make_files(&mut created.made_parents)?;
+    staging.write_entry(&format!("ref: {}", created.branch.full_ref()), &nonce.to_string())?;
     journal.step(Step::Staged).await?;
-
-    let place = Place::Worktree { work_tree: &files, git_dir: &entry, common_dir: &repo.common_dir };
-    let reset = repo.git().command(place, "reset").args(["--hard", "--quiet", "--no-recurse-submodules"]);
-    // More workers than one pay off even on two cores: git waits for zlib and the disk in turns.
-    let reset = reset.config("checkout.workers=0").long().run().await;
-    reset.map_err(checkout_failed)?;
-    File::open(entry.join("index")).and_then(|index| index.sync_all()).map_err(io("index"))?;
-    let stamp = stamp_of(&entry.join("index")).map_err(io("index"))?;
-    sync_dir(&entry).map_err(io("staging"))?;
+    let stamp = staging.check_out(repo).await?;
     journal.step(Step::CheckedOut).await?;
-
-    created.admin_dir = publish_entry(repo, created, &entry, &files).map_err(|error| io("publish")(error))?;
+    created.admin_dir = staging.publish_entry(repo)?;
     // Nobody has seen the files yet.
     vouch_for(&repo.common_dir, &created.admin_dir, &stamp);
     journal.step(Step::EntryPublished).await?;
-    match renameat_with(CWD, &files, CWD, &created.path, RenameFlags::NOREPLACE) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => {
-            return Err(TargetError::Files(created.path.clone()).into());
-        }
-        Err(error) => return Err(io("rename")(error.into())),
-    }
-    let synced = sync_dir(&created.path).and_then(|()| created.path.parent().map_or(Ok(()), sync_dir));
-    synced.map_err(io("sync"))
+    staging.publish_files()
 }
 
-/// Renames the entry to the first free name, after the files' `.git` points there.
-fn publish_entry(repo: &Repository, created: &Created, entry: &Path, files: &Path) -> io::Result<PathBuf> {
-    let entries = repo.common_dir.join("worktrees");
-    fs::create_dir_all(&entries)?;
-    let stem = created.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut number = 0;
-    loop {
-        let admin = entries.join(if number == 0 { stem.clone() } else { format!("{stem}{number}") });
-        if admin.symlink_metadata().is_ok() {
-            number += 1;
-            continue;
-        }
-        write_synced(&files.join(".git"), format!("gitdir: {}\n", admin.display()))?;
-        match renameat_with(CWD, entry, CWD, &admin, RenameFlags::NOREPLACE) {
-            Ok(()) => {
-                sync_dir(&entries)?;
-                return Ok(admin);
+/// A worktree that is being built aside: where it will be, and where it is until then.
+pub(crate) struct Staging<'a> {
+    pub path: &'a Path,
+    /// Git's entry.
+    pub entry: PathBuf,
+    pub files: PathBuf,
+}
+
+fn failed(what: &'static str) -> impl FnOnce(io::Error) -> AddError {
+    AddError::io(format!("git's entry cannot be made ({what})"))
+}
+
+impl Staging<'_> {
+    pub fn make_entry(&self, repo: &Repository) -> Result<(), AddError> {
+        grove_dir(&repo.common_dir).and_then(|_| fs::create_dir(&self.entry)).map_err(failed("staging"))
+    }
+
+    /// Makes the folder for the files, and those above that are missing, noting each.
+    pub fn make_files(&self, made: &mut Vec<PathBuf>) -> Result<(), AddError> {
+        make_beside(self.path, made, &self.files)
+    }
+
+    /// What `HEAD` and the lock are to say.
+    pub fn write_entry(&self, head: &str, lock: &str) -> Result<(), AddError> {
+        let write = |name: &'static str, text: &str| {
+            write_synced(&self.entry.join(name), format!("{text}\n")).map_err(failed(name))
+        };
+        // Who it belongs to comes first.
+        write("locked", lock)?;
+        write("HEAD", head)?;
+        write("commondir", "../..")?;
+        write("gitdir", &format!("{}/.git", self.path.display()))
+    }
+
+    /// Checks the files out; a stamp of the index that is right for them.
+    pub async fn check_out(&self, repo: &Repository) -> Result<Vec<u8>, AddError> {
+        let place = Place::Worktree { work_tree: &self.files, git_dir: &self.entry, common_dir: &repo.common_dir };
+        let reset = repo.git().command(place, "reset").args(["--hard", "--quiet", "--no-recurse-submodules"]);
+        // More workers than one pay off even on two cores: git waits for zlib and the disk in turns.
+        let reset = reset.config("checkout.workers=0").long().run().await;
+        reset.map_err(checkout_failed)?;
+        let index = self.entry.join("index");
+        File::open(&index).and_then(|index| index.sync_all()).map_err(failed("index"))?;
+        let stamp = stamp_of(&index).map_err(failed("index"))?;
+        sync_dir(&self.entry).map_err(failed("staging"))?;
+        Ok(stamp)
+    }
+
+    /// Renames the entry to the first free name, after the files' `.git` points there.
+    pub fn publish_entry(&self, repo: &Repository) -> Result<PathBuf, AddError> {
+        self.try_publish_entry(repo).map_err(failed("publish"))
+    }
+
+    fn try_publish_entry(&self, repo: &Repository) -> io::Result<PathBuf> {
+        let entries = repo.common_dir.join("worktrees");
+        fs::create_dir_all(&entries)?;
+        let stem = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut number = 0;
+        loop {
+            let admin = entries.join(if number == 0 { stem.clone() } else { format!("{stem}{number}") });
+            if admin.symlink_metadata().is_ok() {
+                number += 1;
+                continue;
             }
-            Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => number += 1,
-            // When the last worktree goes, git takes the folder away.
-            Err(rustix::io::Errno::NOENT) if entry.exists() => fs::create_dir_all(&entries)?,
-            Err(error) => return Err(error.into()),
+            write_synced(&self.files.join(".git"), format!("gitdir: {}\n", admin.display()))?;
+            match renameat_with(CWD, &self.entry, CWD, &admin, RenameFlags::NOREPLACE) {
+                Ok(()) => {
+                    sync_dir(&entries)?;
+                    return Ok(admin);
+                }
+                Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => number += 1,
+                // When the last worktree goes, git takes the folder away.
+                Err(rustix::io::Errno::NOENT) if self.entry.exists() => fs::create_dir_all(&entries)?,
+                Err(error) => return Err(error.into()),
+            }
         }
+    }
+
+    pub fn publish_files(&self) -> Result<(), AddError> {
+        match renameat_with(CWD, &self.files, CWD, self.path, RenameFlags::NOREPLACE) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => {
+                return Err(TargetError::Files(self.path.to_owned()).into());
+            }
+            Err(error) => return Err(failed("rename")(error.into())),
+        }
+        let synced = sync_dir(self.path).and_then(|()| self.path.parent().map_or(Ok(()), sync_dir));
+        synced.map_err(failed("sync"))
     }
 }
 
 /// `git worktree add` itself, one at a time among our own processes. It locks its entry with the
 /// nonce before anything else.
 async fn plain(repo: &Repository, created: &mut Created, nonce: Nonce) -> Result<(), AddError> {
-    let lock = repository_lock(&repo.common_dir, "worktree-add.lock").await;
-    let _lock = lock.map_err(AddError::io("the repository's directory cannot be written"))?;
     make_parents(&created.path, &mut created.made_parents)?;
-    let add = repo.command("worktree").args(["add", "--quiet", "--lock", "--reason", &nonce.to_string(), "--"]);
-    let added = add.arg(&created.path).arg(created.branch.as_str()).long().run().await;
-    added.map_err(checkout_failed)?;
+    add_plainly(repo, &created.path, &[], created.branch.as_str(), &nonce.to_string()).await?;
     let io = |error| AddError::io("git's entry cannot be read")(error);
     let entry = super::withdraw::entry_locked_with(repo, nonce).map_err(io)?;
     created.admin_dir = entry.ok_or_else(|| io(io::ErrorKind::NotFound.into()))?;
@@ -153,6 +193,21 @@ async fn plain(repo: &Repository, created: &mut Created, nonce: Nonce) -> Result
         File::open(created.admin_dir.join(name)).and_then(|file| file.sync_all()).map_err(io)?;
     }
     sync_dir(&created.admin_dir).map_err(io)
+}
+
+/// `git worktree add` of a branch or commit, locked for this reason.
+pub(crate) async fn add_plainly(
+    repo: &Repository,
+    path: &Path,
+    flags: &[&str],
+    what: &str,
+    lock: &str,
+) -> Result<(), AddError> {
+    let one_at_a_time = repository_lock(&repo.common_dir, "worktree-add.lock").await;
+    let _lock = one_at_a_time.map_err(AddError::io("the repository's directory cannot be written"))?;
+    let add = repo.command("worktree").args(["add", "--quiet", "--lock", "--reason", lock]).args(flags);
+    add.arg("--").arg(path).arg(what).long().run().await.map_err(checkout_failed)?;
+    Ok(())
 }
 
 fn checkout_failed(error: GitError) -> AddError {
@@ -163,7 +218,7 @@ fn checkout_failed(error: GitError) -> AddError {
 }
 
 /// Takes the lock away; somebody who saw the record may have been quicker.
-pub(super) fn unlock(admin_dir: &Path) -> io::Result<()> {
+pub(crate) fn unlock(admin_dir: &Path) -> io::Result<()> {
     match fs::remove_file(admin_dir.join("locked")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => sync_dir(admin_dir),

@@ -1,0 +1,117 @@
+//! Whether anything was written in a worktree that was only to be looked at.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::Reading;
+use crate::removal::look::in_progress;
+use crate::removal::{nested, pins};
+use crate::{GitError, Place, Repository, links, parse};
+
+/// What was written, in a few words; `None` is certain. Ignored folders that can be made again
+/// (`regenerable`) do not count.
+pub(super) async fn written(
+    repo: &Repository,
+    reading: &Reading,
+    regenerable: &[String],
+) -> Result<Option<String>, GitError> {
+    let failed = |error: io::Error| GitError::unreadable("worktree", error.to_string());
+    if let Some(what) = in_progress(&reading.entry) {
+        return Ok(Some(format!("a {what} that has not ended")));
+    }
+    if has_own_commits(repo, reading).await? {
+        return Ok(Some("commits that no branch has".to_owned()));
+    }
+    if !exists(&reading.path).map_err(failed)? {
+        return Ok(None);
+    }
+    let entry = reading.entry.canonicalize().map_err(failed)?;
+    if links::entry_of(&reading.path, &repo.common_dir).map_err(failed)? != Some(entry) {
+        return Ok(Some("another `.git`".to_owned()));
+    }
+    let (path, names) = (reading.path.clone(), regenerable.to_vec());
+    let walking = tokio::task::spawn_blocking(move || nested::walk(&path, &names)).await;
+    let walk = walking.map_err(|error| GitError::unreadable("worktree", error.to_string()))?;
+    if let Some((folder, why)) = walk.unreadable {
+        return Err(GitError::unreadable("worktree", format!("{}: {why}", folder.display())));
+    }
+    // Not asked further: git would do there what its configuration says.
+    if let Some(inside) = walk.repositories.first() {
+        return Ok(Some(format!("a repository at {}", inside.display())));
+    }
+    let place = place(repo, reading);
+    let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=none"];
+    let status = repo.git().command(place, "status").args(flags).long().run().await?;
+    let counts = parse::status(&status.stdout)?.counts;
+    match counts.staged + counts.unstaged + counts.conflicts + counts.submodules + counts.untracked {
+        0 => {}
+        1 => return Ok(Some("1 new or changed file".to_owned())),
+        count => return Ok(Some(format!("{count} new or changed files"))),
+    }
+    let listed = repo.git().command(place, "ls-files").args(["-v", "-s", "-z"]).long().run().await?.stdout;
+    for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        if let Some(what) = behind_gits_back(&reading.path, line)? {
+            return Ok(Some(what));
+        }
+    }
+    let ignored = repo.git().command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
+    let ignored = ignored.long().run().await?.stdout;
+    let files = ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(parse::path);
+    let count = files.filter(|file| !walk.regenerable.iter().any(|folder| file.starts_with(folder))).count();
+    Ok((count > 0).then(|| if count == 1 { "1 ignored file".to_owned() } else { format!("{count} ignored files") }))
+}
+
+fn place<'a>(repo: &'a Repository, reading: &'a Reading) -> Place<'a> {
+    Place::Worktree { work_tree: &reading.path, git_dir: &reading.entry, common_dir: &repo.common_dir }
+}
+
+fn exists(path: &Path) -> io::Result<bool> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What `status` does not tell of one file of the index: `<tag> <mode> <id> <stage>\t<path>`.
+fn behind_gits_back(worktree: &Path, line: &[u8]) -> Result<Option<String>, GitError> {
+    let unreadable = || GitError::unreadable("ls-files", parse::shown(line));
+    let tab = line.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
+    let path = parse::path(&line[tab + 1..]);
+    let whole = worktree.join(&path);
+    // Git was told not to look at it. What a sparse checkout leaves away is not hidden.
+    let hidden = line[0].is_ascii_lowercase() || (line[0] == b'S' && whole.symlink_metadata().is_ok());
+    if hidden {
+        return Ok(Some(format!("{}, which is hidden from git", path.display())));
+    }
+    // Git does not look into the folder of a submodule that is not there.
+    let submodule = line[..tab].starts_with(b"H 160000 ");
+    let holds = submodule && fs::read_dir(&whole).is_ok_and(|mut entries| entries.next().is_some());
+    Ok(holds.then(|| format!("files in {}", path.display())))
+}
+
+/// Whether the entry names commits, of HEAD or of its reflog, that no ref holds.
+async fn has_own_commits(repo: &Repository, reading: &Reading) -> Result<bool, GitError> {
+    let mut named: BTreeSet<String> = if repo.common_dir.join("reftable").exists() {
+        pins::in_reftable(repo, place(repo, reading), "HEAD").await?
+    } else {
+        pins::named_in(&reading.entry).map_err(|error| GitError::unreadable("entry", error.to_string()))?
+    };
+    named.remove(reading.mark.at.as_str());
+    if named.is_empty() {
+        return Ok(false);
+    }
+    let questions: String = named.iter().map(|id| format!("{id}\n")).collect();
+    let check = repo.command("cat-file").arg("--batch-check=%(objectname) %(objecttype)").stdin(questions);
+    let checked = check.env("GIT_NO_LAZY_FETCH", "1").text().await?;
+    let commits: Vec<&str> = checked.lines().filter_map(|line| line.strip_suffix(" commit")).collect();
+    if commits.is_empty() {
+        return Ok(false);
+    }
+    // The HEAD of a worktree, which is this one's too, holds nothing for long.
+    let own = repo.command("rev-list").args(["--max-count=1", "--single-worktree"]).args(commits);
+    let own = own.args(["--not", "--all"]);
+    Ok(!own.arg(reading.mark.at.as_str()).long().text().await?.is_empty())
+}
