@@ -15,6 +15,7 @@
 //! * [`view`]: environments as people and scripts see them.
 //! * [`talk`]: conversations, from a message to its answer.
 //! * [`commands`]: what people can ask for with a slash.
+//! * [`custom`]: commands that a repository brings along.
 //! * [`agent`]: the seam to coding agents.
 //! * [`reply_text`]: every sentence that a person reads in a conversation.
 //! * [`redact`]: secrets never leave in a message.
@@ -24,6 +25,7 @@ pub mod agent;
 pub mod cleanup;
 pub mod codebases;
 pub mod commands;
+pub mod custom;
 pub mod diff;
 pub mod doctor;
 pub mod finish;

@@ -61,6 +61,7 @@ impl Isolation {
             }
         }
         self.sweep_staging(codebase, &all, &mut done.fixes)?;
+        self.sweep_readings(codebase, &mut done).await?;
         Ok(done)
     }
 

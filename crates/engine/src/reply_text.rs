@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use grove_model::Hints;
+use grove_model::{CommitSha, Hints};
 use grove_store::{Exchange, Usage};
 
 use crate::Problem;
 use crate::agent::{AgentError, AgentEvent, Cancel, Ended, NoAgent};
 use crate::isolation::resolve::Relation;
-use crate::isolation::{How, Outcome};
+use crate::isolation::{How, Left, Outcome};
 
 /// The longest answer that is kept; of a longer one, its end.
 const LONGEST: usize = 1024 * 1024;
@@ -184,6 +184,23 @@ pub fn over_budget(agent: &str, text: &str) -> String {
     with_text(text, &format!("The agent `{agent}` has used up what a run may cost, and was ended."))
 }
 
+/// A command looks at a commit, and there is more in the worktree than that.
+pub fn reads_commit(commit: &CommitSha, branch: &str) -> String {
+    format!("This looks at commit `{}`; what is not committed on `{branch}` is not seen.", commit.short())
+}
+
+/// What was laid out for reading is still there.
+pub fn not_taken_away(left: &Left) -> String {
+    match left {
+        Left::Written { path, what } => {
+            format!("This was only to be read, but the agent left {what}, so it is kept at {}.", path.display())
+        }
+        Left::Unknown { path, why } => {
+            format!("What was read is still at {}, for it could not be looked at: {}", path.display(), why.message)
+        }
+    }
+}
+
 pub fn session_forgotten(agent: &str) -> String {
     format!(
         "The agent `{agent}` does not know its earlier session any more. A new one begins with the recent messages."
@@ -203,7 +220,8 @@ pub fn lately(before: &[Exchange]) -> Option<String> {
     };
     let mut parts = Vec::new();
     let mut room = LATELY;
-    for exchange in before.iter().rev().filter(|exchange| !exchange.text.trim_start().starts_with('/')) {
+    let for_agent = |text: &str| !text.trim_start().starts_with('/') || text.trim_start().starts_with("/run ");
+    for exchange in before.iter().rev().filter(|exchange| for_agent(&exchange.text)) {
         let answer = exchange.answer.as_deref().map(|answer| format!("\n\nYou: {}", cut(answer))).unwrap_or_default();
         let part = format!("Person: {}{answer}", cut(&exchange.text));
         let Some(left) = room.checked_sub(part.len()) else { break };
@@ -255,7 +273,7 @@ pub fn timed_out(agent: &str, text: &str) -> String {
     with_text(text, &format!("The agent `{agent}` took too long and was ended. /retry runs it again."))
 }
 
-fn with_text(text: &str, words: &str) -> String {
+pub fn with_text(text: &str, words: &str) -> String {
     if text.trim().is_empty() { words.to_owned() } else { format!("{}\n\n{words}", text.trim_end()) }
 }
 

@@ -46,6 +46,14 @@ impl Locks {
         Self { shared: file(""), alone: file(".run"), turn: file(".turn") }
     }
 
+    /// Takes their files away, when nobody will ever come there again.
+    pub fn forget(&self) {
+        for file in [&self.shared, &self.alone, &self.turn] {
+            // Not all of them were made.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
     /// Waits for the turn: one agent at a time works there.
     pub async fn turn(&self) -> io::Result<FileLock> {
         wait_for(open(&self.turn)?).await

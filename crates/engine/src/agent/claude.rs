@@ -155,6 +155,10 @@ impl Agent for ClaudeAgent {
         Memory::OfPlace
     }
 
+    fn keeps_to_tools(&self) -> bool {
+        true
+    }
+
     async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError> {
         let (heard, exit) = self.try_run(&run, &run.session).await?;
         // Begun by a run that was cut short before anybody could note that.

@@ -37,12 +37,19 @@ pub(super) fn environment(place: &WorkDir, configured: &BTreeMap<String, String>
     set("GIT_CONFIG_COUNT", "1".to_owned());
     set("GIT_CONFIG_KEY_0", "gc.auto".to_owned());
     set("GIT_CONFIG_VALUE_0", "0".to_owned());
+    let codebase = match place {
+        WorkDir::Isolated(ready) => Some(&ready.codebase),
+        WorkDir::Reading(ready) => Some(&ready.codebase),
+        WorkDir::NoCodebase(_) => None,
+    };
+    if let Some(codebase) = codebase {
+        set("GROVE_WORKTREE", place.path().display().to_string());
+        set("GROVE_CODEBASE", codebase.name.clone());
+        set("GROVE_REPO", codebase.default_cwd.display().to_string());
+    }
     if let WorkDir::Isolated(ready) = place {
-        set("GROVE_WORKTREE", ready.environment.path.display().to_string());
         set("GROVE_BRANCH", ready.environment.branch.to_string());
-        set("GROVE_CODEBASE", ready.codebase.name.clone());
         set("GROVE_WORK", ready.environment.work.to_string());
-        set("GROVE_REPO", ready.codebase.default_cwd.display().to_string());
     }
     env.extend(configured.clone());
     env

@@ -33,7 +33,8 @@ pub use codex::CodexAgent;
 pub use command::CommandAgent;
 pub use health::{Health, health};
 pub use known::{KNOWN, Known, find, known, of_kind};
-pub use place::{Folder, Ready, ReadyEnvironment, WorkDir};
+pub(crate) use place::PATIENCE;
+pub use place::{Folder, Ready, ReadyEnvironment, ReadyReading, WorkDir};
 pub use tail::Tail;
 
 /// What is kept of an agent's text.
@@ -215,6 +216,11 @@ pub trait Agent: Send + Sync {
     fn settings(&self) -> &AgentSettings;
 
     fn memory(&self) -> Memory;
+
+    /// Whether it can be held to a list of tools, whatever it is told.
+    fn keeps_to_tools(&self) -> bool {
+        false
+    }
 
     /// How a session begins that there was not before.
     fn new_session(&self) -> SessionWish {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grove_git::lock::{FileLock, Locks};
+use grove_git::reading::Reading;
 use grove_model::{Codebase, Environment, Status, short_hash};
 
 use super::supervise::Place;
@@ -18,6 +19,22 @@ pub enum WorkDir {
     Isolated(Box<ReadyEnvironment>),
     /// The conversation has no codebase.
     NoCodebase(Folder),
+    /// A commit that is only looked at.
+    Reading(Box<ReadyReading>),
+}
+
+/// A commit that was laid out for one run, of which nobody else knows.
+pub struct ReadyReading {
+    pub codebase: Codebase,
+    pub reading: Reading,
+    place: Place,
+}
+
+impl ReadyReading {
+    pub(crate) fn new(codebase: &Codebase, reading: Reading, locks: Locks) -> io::Result<Self> {
+        let place = Place::of(&reading.path, locks)?;
+        Ok(Self { codebase: codebase.clone(), reading, place })
+    }
 }
 
 /// A folder that is nobody's worktree, and nobody else's turn.
@@ -45,6 +62,7 @@ impl WorkDir {
         match self {
             WorkDir::Isolated(ready) => &ready.place,
             WorkDir::NoCodebase(folder) => &folder.place,
+            WorkDir::Reading(reading) => &reading.place,
         }
     }
 
@@ -56,6 +74,7 @@ impl WorkDir {
         match self {
             WorkDir::Isolated(ready) => &ready.environment.path,
             WorkDir::NoCodebase(folder) => &folder.path,
+            WorkDir::Reading(ready) => &ready.reading.path,
         }
     }
 }
@@ -80,7 +99,7 @@ pub enum Ready {
 }
 
 /// How long what a killed program left running is waited for before it is ended.
-const PATIENCE: Duration = Duration::from_secs(8);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
 
 impl Isolation {
     /// Waits for an environment's turn, then looks at it once more.

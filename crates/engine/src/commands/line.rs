@@ -17,29 +17,40 @@ pub fn name(text: &str) -> Option<&str> {
     plain.then_some(word)
 }
 
-impl Line {
-    /// Words are separated by white space; quotes keep it.
-    pub fn read(text: &str) -> Result<Self, Problem> {
-        let mut words: Vec<String> = Vec::new();
-        let (mut word, mut quote) = (None::<String>, None);
-        for c in text.trim().chars() {
-            match (quote, c) {
-                (Some(open), c) if c == open => quote = None,
-                (Some(_), c) => word.get_or_insert_default().push(c),
-                (None, '"' | '\'') => {
-                    quote = Some(c);
-                    word.get_or_insert_default();
-                }
-                (None, c) if c.is_whitespace() => words.extend(word.take()),
-                (None, c) => word.get_or_insert_default().push(c),
+/// Words and where each ends, separated by white space; quotes keep it. And whether all are closed.
+fn words(text: &str) -> (Vec<(String, usize)>, bool) {
+    let mut words = Vec::new();
+    let (mut word, mut quote) = (None::<String>, None);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
             }
+            (None, c) if c.is_whitespace() => words.extend(word.take().map(|word| (word, at))),
+            (None, c) => word.get_or_insert_default().push(c),
         }
-        if quote.is_some() {
-            return Err(Problem::new("usage", "A quote is not closed.", "Close it, or leave it away."));
+    }
+    let closed = quote.is_none();
+    words.extend(word.filter(|_| closed).map(|word| (word, text.len())));
+    (words, closed)
+}
+
+fn not_closed() -> Problem {
+    Problem::new("usage", "A quote is not closed.", "Close it, or leave it away.")
+}
+
+impl Line {
+    pub fn read(text: &str) -> Result<Self, Problem> {
+        let (words, closed) = words(text.trim());
+        if !closed {
+            return Err(not_closed());
         }
-        words.extend(word);
-        let name = words.first().map(|first| first.trim_start_matches('/').to_owned()).unwrap_or_default();
-        Ok(Self { name, words: words.into_iter().skip(1).collect() })
+        let mut words = words.into_iter().map(|(word, _)| word);
+        let name = words.next().map(|first| first.trim_start_matches('/').to_owned()).unwrap_or_default();
+        Ok(Self { name, words: words.collect() })
     }
 
     /// The first word becomes the name: `worktree create x` is `create x`.
@@ -94,9 +105,66 @@ impl Line {
     }
 }
 
+/// What somebody gives a custom command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    /// As it was typed.
+    pub text: String,
+    /// The same in words; `None`: a quote is not closed.
+    pub words: Option<Vec<String>>,
+}
+
+impl Arguments {
+    pub fn read(text: &str) -> Self {
+        let (words, closed) = words(text.trim());
+        let words = closed.then(|| words.into_iter().map(|(word, _)| word).collect());
+        Self { text: text.trim().to_owned(), words }
+    }
+}
+
+/// `/run NAME [ARGS]`: which custom command is called, and with what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub name: String,
+    pub arguments: Arguments,
+}
+
+impl Call {
+    /// Only the name must be clear; a single quote among the arguments may be an apostrophe.
+    pub fn read(text: &str) -> Result<Self, Problem> {
+        let text = text.trim();
+        let (words, closed) = words(text);
+        match words.get(1) {
+            Some((name, end)) => Ok(Self { name: name.clone(), arguments: Arguments::read(&text[*end..]) }),
+            None if !closed => Err(not_closed()),
+            None => {
+                let hint = "Write `/run NAME [ARGS]`; `/commands` lists the names.";
+                Err(Problem::new("usage", "NAME is missing.", hint))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_is_a_name_and_what_stands_behind_it() {
+        let call = |text: &str| {
+            let Call { name, arguments } = Call::read(text).unwrap();
+            (name, arguments.text, arguments.words)
+        };
+        let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(call("/run review"), ("review".into(), String::new(), words(&[])));
+        assert_eq!(
+            call(" /run  'my review'\n a  'b c'\nd "),
+            ("my review".into(), "a  'b c'\nd".into(), words(&["a", "b c", "d"]))
+        );
+        assert_eq!(call("/run fix it doesn't work"), ("fix".into(), "it doesn't work".into(), None));
+        assert_eq!(Call::read("/run").unwrap_err().message, "NAME is missing.");
+        assert_eq!(Call::read("/run 'x").unwrap_err().message, "A quote is not closed.");
+    }
 
     #[test]
     fn a_command_is_told_from_words() {

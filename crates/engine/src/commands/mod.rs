@@ -3,6 +3,7 @@
 
 mod agent;
 mod codebase;
+mod custom;
 mod cwd;
 mod help;
 mod line;
@@ -10,10 +11,12 @@ mod reset;
 mod status;
 pub mod worktree;
 
+use grove_model::Codebase;
+
 use crate::Problem;
 use crate::talk::Desk;
 
-pub use line::Line;
+pub use line::{Arguments, Call, Line};
 
 /// One command: its name, what goes behind it, and what it does.
 pub struct Entry {
@@ -48,15 +51,22 @@ pub const COMMANDS: &[Entry] = &[
 ];
 
 /// Commands that a later version brings.
-const LATER: [&str; 5] = ["commands", "run", "trust", "push", "pr"];
+const LATER: [&str; 3] = ["trust", "push", "pr"];
 
 /// What somebody said, as far as commands go.
 #[derive(Debug)]
 pub enum Parsed {
+    /// The last message once more.
+    Retry,
+    Do(Deed),
+}
+
+#[derive(Debug)]
+pub enum Deed {
     /// No command: words for the agent.
     Words,
-    /// The last message once more, which is not for a command to do.
-    Retry,
+    /// A custom command, whose words are for the agent too.
+    Custom(Call),
     Command(Line),
 }
 
@@ -67,13 +77,16 @@ pub fn overtakes(text: &str) -> bool {
 
 /// Reads a message. What begins like a command and is none is refused with the nearest name.
 pub fn parse(text: &str) -> Result<Parsed, Problem> {
-    let Some(name) = line::name(text) else { return Ok(Parsed::Words) };
+    let Some(name) = line::name(text) else { return Ok(Parsed::Do(Deed::Words)) };
     if !COMMANDS.iter().any(|entry| entry.name == name) {
         let names = COMMANDS.iter().map(|entry| entry.name);
         return Err(unknown(&format!("/{name}"), "", nearest(name, names).map(|near| format!("/{near}"))));
     }
-    let line = Line::read(text)?;
-    Ok(if name == "retry" { Parsed::Retry } else { Parsed::Command(line) })
+    Ok(match name {
+        "retry" => Parsed::Retry,
+        "run" => Parsed::Do(Deed::Custom(Call::read(text)?)),
+        _ => Parsed::Do(Deed::Command(Line::read(text)?)),
+    })
 }
 
 /// Does what a command says; the answer in words.
@@ -90,9 +103,19 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
         "cwd" => cwd::run(desk, line.at_most_one()?).await,
         "agent" => agent::run(desk, line.at_most_one()?).await,
         "worktree" => Box::pin(worktree::run(desk, line)).await,
+        "commands" => custom::list(desk).await,
         later if LATER.contains(&later) => Err(not_yet(&format!("/{later}"))),
         other => Err(unknown(&format!("/{other}"), "", None)),
     }
+}
+
+/// The conversation's codebase.
+pub(crate) async fn codebase_of(desk: &Desk<'_>) -> Result<Codebase, Problem> {
+    let codebase = desk.talks.codebase_of(desk.conversation).await?;
+    codebase.ok_or_else(|| {
+        let hint = "Choose one with `/codebase NAME`; `/codebases` lists them.";
+        Problem::new("no_codebase", "This conversation has no codebase.", hint)
+    })
 }
 
 fn not_yet(name: &str) -> Problem {
@@ -107,7 +130,7 @@ fn unknown(name: &str, behind: &str, near: Option<String>) -> Problem {
     Problem::new("unknown_command", format!("There is no command `{name}`{behind}."), hint)
 }
 
-fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |name: &&str| strsim::jaro_winkler(wrong, name);
     let best = names.into_iter().max_by(|a, b| near(a).total_cmp(&near(b)))?;
     (near(&best) > 0.75).then_some(best)

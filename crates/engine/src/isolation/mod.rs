@@ -5,6 +5,7 @@
 //! row is the lock, so that two who ask at once get one environment.
 
 mod adopt;
+mod base;
 mod create;
 mod facts;
 mod find;
@@ -12,6 +13,7 @@ pub(crate) mod journal;
 pub(crate) mod mirror;
 pub mod places;
 mod provider;
+mod reading;
 mod recover;
 mod registry;
 pub mod resolve;
@@ -24,6 +26,7 @@ use grove_git::GitError;
 use grove_git::base::BaseError;
 use grove_git::finish::FinishError;
 use grove_git::include::IncludeError;
+use grove_git::reading::ReadingError;
 use grove_git::removal::RemovalError;
 use grove_git::sync::SyncError;
 use grove_git::worktree::AddError;
@@ -38,6 +41,7 @@ pub use create::{CreatedBy, Hints, How, Isolation, New, Outcome, Wish, with_repo
 pub use find::{find, find_latest};
 pub use mirror::{Mirrored, Mirrors};
 pub use provider::{Found, Health, IsolationProvider, IsolationRequest, Made, Unfinished};
+pub use reading::Left;
 pub use worktree::WorktreeProvider;
 
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +110,10 @@ pub enum IsolationError {
     Sync(Box<SyncError>),
     #[error(transparent)]
     Removal(#[from] RemovalError),
+    #[error("the files could not be laid out for reading")]
+    NotLaidOut(Box<AddError>),
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
 }

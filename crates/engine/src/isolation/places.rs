@@ -70,6 +70,11 @@ pub(super) fn check(path: &Path, codebase: &Codebase, settings: &Settings) -> Re
     {
         return Err(IsolationError::OutsideRoot { path: path.to_owned(), root });
     }
+    has_room(path, settings)
+}
+
+/// Refuses what would fill the disk.
+pub(super) fn has_room(path: &Path, settings: &Settings) -> Result<(), IsolationError> {
     let Some(there) = path.ancestors().find(|dir| dir.is_dir()) else { return Ok(()) };
     let stat = rustix::fs::statvfs(there).map_err(|error| IsolationError::Io {
         what: format!("{} cannot be measured", there.display()),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use grove_git::base::{BaseWish, choose_remote, remote_of_base};
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
+use grove_git::reading::is_reading;
 use grove_git::worktree::{self, AddError, BranchIntent, Created, Prepared, Source, Wanted, Withdrawn};
 use grove_git::{Git, Repository, include, links, quarantine, submodules};
 use grove_model::{Codebase, Environment, PrHead, Work};
@@ -116,8 +117,9 @@ impl IsolationProvider for WorktreeProvider {
 
     async fn list(&self, codebase: &Codebase) -> Result<Vec<Found>, IsolationError> {
         let entries = self.repository(codebase).worktrees().await?;
-        // The first is the canonical checkout.
-        Ok(entries.iter().skip(1).map(found).collect())
+        // The first is the canonical checkout. What is only looked at is nobody's to use.
+        let reading = |entry: &&WorktreeEntry| entry.locked.as_deref().is_some_and(is_reading);
+        Ok(entries.iter().skip(1).filter(|entry| !reading(entry)).map(found).collect())
     }
 
     async fn adopt(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError> {

@@ -12,7 +12,8 @@ const LONGEST_LINE: usize = 64 * 1024;
 
 pub(super) struct Hearing<'a> {
     desk: &'a Desk<'a>,
-    session: Session,
+    /// `None`: nobody comes back to it.
+    session: Option<Session>,
     /// Text that is not shown yet: of a line that is not whole.
     waiting: String,
     /// Whether pieces of the present text were heard.
@@ -20,12 +21,12 @@ pub(super) struct Hearing<'a> {
 }
 
 impl<'a> Hearing<'a> {
-    pub fn new(desk: &'a Desk<'a>, session: Session) -> Self {
+    pub fn new(desk: &'a Desk<'a>, session: Option<Session>) -> Self {
         Self { desk, session, waiting: String::new(), pieces: false }
     }
 
     /// Hears the agent out; the session as it is then known.
-    pub async fn listen(mut self, mut heard: mpsc::Receiver<AgentEvent>) -> Session {
+    pub async fn listen(mut self, mut heard: mpsc::Receiver<AgentEvent>) -> Option<Session> {
         while let Some(event) = heard.recv().await {
             match event {
                 AgentEvent::Session(id) => self.keep(id).await,
@@ -57,12 +58,13 @@ impl<'a> Hearing<'a> {
 
     /// The session is kept as soon as it is known, so that a crash does not lose it.
     async fn keep(&mut self, id: String) {
-        if self.session.facts.begun && self.session.assistant_id.as_deref() == Some(&id) {
+        let Some(session) = &mut self.session else { return };
+        if session.facts.begun && session.assistant_id.as_deref() == Some(&id) {
             return;
         }
-        self.session.assistant_id = Some(id);
-        self.session.facts.begun = true;
-        if let Err(error) = self.desk.talks.store.keep_session(&self.session).await {
+        session.assistant_id = Some(id);
+        session.facts.begun = true;
+        if let Err(error) = self.desk.talks.store.keep_session(session).await {
             tracing::error!("an agent's session could not be kept, so the next message begins a new one: {error}");
         }
     }

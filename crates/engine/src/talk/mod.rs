@@ -6,9 +6,11 @@
 //! message's end. Nothing here knows a platform: adapters read what was said from the store.
 
 mod closed;
+mod custom;
 mod folder;
 mod hear;
 mod queue;
+mod read;
 mod run;
 mod session;
 mod turn;

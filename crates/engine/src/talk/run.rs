@@ -5,6 +5,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::Desk;
 use super::hear::Hearing;
+use super::session::Resumed;
 use super::turn::{Broken, Ending};
 use super::work::Said;
 use crate::agent::{Agent, AgentError, Cancel, Ended, Outcome, Run, Usage, WorkDir};
@@ -26,20 +27,11 @@ impl Desk<'_> {
     ) -> Result<Result<Outcome, AgentError>, Broken> {
         let mut resumed = self.session(agent, place.path()).await?;
         loop {
-            // What was said before first, then the context, the person's own words last.
-            let parts = [resumed.lately.as_deref(), said.context, Some(said.text)];
-            let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
-            let prompt = if parts.len() > 1 { parts.join("\n\n") } else { said.text.to_owned() };
-            let (says, heard) = mpsc::channel(UNHEARD);
-            let (session, tools, cancel) = (resumed.wish.clone(), &said.tools, cancelled.clone());
-            let before = resumed.session.facts.taken.into();
-            let hearing = Hearing::new(self, resumed.session.clone());
-            let run = agent.run(Run { place, prompt: &prompt, session, before, tools, says, cancel });
-            let (ran, session) = tokio::join!(run, hearing.listen(heard));
-            if let Ok(outcome) = &ran {
-                self.keep_usage(session, outcome.usage).await?;
+            if let (Some(command), Some(session)) = (said.command, &mut resumed.session) {
+                session.facts.last_command = Some(command.to_owned());
+                self.talks.store.keep_session(session).await?;
             }
-            match ran {
+            match self.run_in(&resumed, agent, place, said, cancelled).await? {
                 Ok(Outcome { ended: Ended::NoSession, .. }) if !resumed.is_new() => {
                     self.say(key, &[reply_text::session_forgotten(agent.name())]).await?;
                     resumed = self.new_session(agent, place.path(), true).await?;
@@ -49,13 +41,49 @@ impl Desk<'_> {
         }
     }
 
+    /// Runs the agent in a session that nobody comes back to.
+    pub(super) async fn run_once(
+        &self,
+        agent: &dyn Agent,
+        place: &WorkDir,
+        said: &Said<'_>,
+        cancelled: &watch::Receiver<Option<Cancel>>,
+    ) -> Result<Result<Outcome, AgentError>, Broken> {
+        self.run_in(&Resumed::once(), agent, place, said, cancelled).await
+    }
+
+    async fn run_in(
+        &self,
+        Resumed { session, wish, lately }: &Resumed,
+        agent: &dyn Agent,
+        place: &WorkDir,
+        said: &Said<'_>,
+        cancelled: &watch::Receiver<Option<Cancel>>,
+    ) -> Result<Result<Outcome, AgentError>, Broken> {
+        // What was said before first, then the context, the person's own words last.
+        let parts = [lately.as_deref(), said.context, Some(said.text)];
+        let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
+        let prompt = if parts.len() > 1 { parts.join("\n\n") } else { said.text.to_owned() };
+        let (says, heard) = mpsc::channel(UNHEARD);
+        let (wish, tools, cancel) = (wish.clone(), &said.tools, cancelled.clone());
+        let before = session.as_ref().map(|session| session.facts.taken.into()).unwrap_or_default();
+        let hearing = Hearing::new(self, session.clone());
+        let run = agent.run(Run { place, prompt: &prompt, session: wish, before, tools, says, cancel });
+        let (ran, session) = tokio::join!(run, hearing.listen(heard));
+        if let Ok(outcome) = &ran {
+            self.keep_usage(agent, session, outcome.usage).await?;
+        }
+        Ok(ran)
+    }
+
     /// What a run took is the message's, and part of what its session has taken.
-    async fn keep_usage(&self, mut session: Session, usage: Usage) -> Result<(), StoreError> {
+    async fn keep_usage(&self, agent: &dyn Agent, session: Option<Session>, usage: Usage) -> Result<(), StoreError> {
         if usage == Usage::default() {
             return Ok(());
         }
         let usage = grove_store::Usage::from(usage);
-        self.talks.store.add_usage(self.message, &session.agent, &usage).await?;
+        self.talks.store.add_usage(self.message, agent.name(), &usage).await?;
+        let Some(mut session) = session else { return Ok(()) };
         session.facts.taken = session.facts.taken.plus(usage);
         self.talks.store.keep_session(&session).await
     }
@@ -75,7 +103,7 @@ impl Desk<'_> {
             Ended::Cancelled(Cancel::Draining) => End::Interrupted,
             Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(StoreError::LostTurn)),
         };
-        let words = self.talks.redactor.clean(said.text);
+        let words = self.talks.redactor.clean(said.typed);
         Ok(Ending { answer: Some(reply_text::ended(agent.name(), &ended, &text, &words)), end })
     }
 }

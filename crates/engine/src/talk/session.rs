@@ -14,13 +14,19 @@ const LATELY: i64 = 10;
 
 /// A session, and how the agent gets into it.
 pub(super) struct Resumed {
-    pub session: Session,
+    /// `None`: nobody comes back to it.
+    pub session: Option<Session>,
     pub wish: SessionWish,
     /// What was said before, for an agent that does not remember it.
     pub lately: Option<String>,
 }
 
 impl Resumed {
+    /// A session for one run.
+    pub fn once() -> Self {
+        Self { session: None, wish: SessionWish::New, lately: None }
+    }
+
     pub fn is_new(&self) -> bool {
         !matches!(self.wish, SessionWish::Resume(_))
     }
@@ -41,7 +47,7 @@ impl Desk<'_> {
             (_, Some(id)) if session.facts.begun => SessionWish::Resume(id.clone()),
             (_, Some(id)) => SessionWish::Named(id.clone()),
         };
-        Ok(Resumed { session, wish, lately: None })
+        Ok(Resumed { session: Some(session), wish, lately: None })
     }
 
     /// Begins a session; `knowing` what was said lately, if the agent can remember at all.
@@ -60,6 +66,6 @@ impl Desk<'_> {
         } else {
             None
         };
-        Ok(Resumed { session, wish, lately })
+        Ok(Resumed { session: Some(session), wish, lately })
     }
 }

@@ -8,9 +8,10 @@ use grove_model::{ConversationId, Event, Moment, WorkError};
 use grove_store::{Conversation, End, Message, StoreError, TurnKey};
 use tokio::sync::watch;
 
+use super::work::Written;
 use super::{Desk, TalkEvent, Talks};
-use crate::agent::{Cancel, Tools};
-use crate::commands::{self, Parsed};
+use crate::agent::Cancel;
+use crate::commands::{self, Deed, Parsed};
 use crate::isolation::IsolationError;
 use crate::owner::LEASE;
 use crate::{Problem, reply_text};
@@ -43,6 +44,11 @@ impl Ending {
     pub fn silent() -> Self {
         Self { answer: None, end: End::Done }
     }
+
+    /// Somebody said `/stop` before an agent had begun.
+    pub fn stopped() -> Self {
+        Self { answer: Some(reply_text::stopped("")), end: End::Interrupted }
+    }
 }
 
 /// Why a turn stops without an answer.
@@ -72,6 +78,16 @@ impl From<IsolationError> for Broken {
         match error {
             IsolationError::Store(error) => Broken::Store(error),
             other => Broken::Problem(other.into()),
+        }
+    }
+}
+
+impl Broken {
+    /// There is no place for an agent.
+    pub fn blocked(error: IsolationError) -> Self {
+        match error {
+            IsolationError::Store(error) => Broken::Store(error),
+            other => Broken::Problem(reply_text::blocked(other.into())),
         }
     }
 }
@@ -218,13 +234,27 @@ impl Desk<'_> {
         match &self.message.event {
             Event::Closed { merged } => self.closed(*merged).await,
             Event::Message { text, context, hints } => match commands::parse(text)? {
-                Parsed::Words => {
-                    let said = super::work::Said { text, context: context.as_deref(), hints, tools: Tools::default() };
-                    Box::pin(self.work(key, said, cancelled)).await
-                }
                 Parsed::Retry => Box::pin(self.retry(key, cancelled)).await,
-                Parsed::Command(command) => Ok(Ending::done(commands::run(self, command).await?)),
+                Parsed::Do(deed) => {
+                    let written = Written { text, context: context.as_deref(), hints };
+                    self.carry_out(key, deed, written, cancelled).await
+                }
             },
+        }
+    }
+
+    /// Does what somebody wrote.
+    async fn carry_out(
+        &self,
+        key: &TurnKey,
+        deed: Deed,
+        written: Written<'_>,
+        cancelled: watch::Receiver<Option<Cancel>>,
+    ) -> Result<Ending, Broken> {
+        match deed {
+            Deed::Words => Box::pin(self.work(key, written.into(), cancelled)).await,
+            Deed::Custom(call) => Box::pin(self.custom(key, &call, written, cancelled)).await,
+            Deed::Command(command) => Ok(Ending::done(commands::run(self, command).await?)),
         }
     }
 
@@ -233,14 +263,9 @@ impl Desk<'_> {
         let store = &self.talks.store;
         for earlier in store.cut_short(self.conversation.id, self.message.seq).await? {
             let Event::Message { text, context, hints } = &earlier.event else { continue };
-            let ending = match commands::parse(text) {
-                Ok(Parsed::Retry) | Err(_) => continue,
-                Ok(Parsed::Command(command)) => Ending::done(commands::run(self, command).await?),
-                Ok(Parsed::Words) => {
-                    let said = super::work::Said { text, context: context.as_deref(), hints, tools: Tools::default() };
-                    Box::pin(self.work(key, said, cancelled)).await?
-                }
-            };
+            let Ok(Parsed::Do(deed)) = commands::parse(text) else { continue };
+            let written = Written { text, context: context.as_deref(), hints };
+            let ending = self.carry_out(key, deed, written, cancelled).await?;
             if ending.end == End::Done {
                 store.retried(key, earlier.id).await?;
             }

@@ -2,26 +2,45 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use grove_model::{Codebase, Hints, Moment};
-use grove_store::{End, TurnKey};
+use grove_store::TurnKey;
 use jiff::SignedDuration;
 use tokio::sync::watch;
 
 use super::turn::{Broken, Ending};
 use super::{Desk, TalkEvent};
-use crate::agent::{AgentError, Cancel, Folder, Ready, Tools, WorkDir};
-use crate::isolation::{self, CreatedBy, IsolationError, Wish};
+use crate::agent::{Agent, AgentError, Cancel, Folder, Ready, Tools, WorkDir};
+use crate::isolation::{self, CreatedBy, Wish};
 use crate::{Problem, reply_text};
 
-/// What somebody said to the agent.
+/// What somebody wrote, and what an adapter knows beside it.
+#[derive(Clone, Copy)]
+pub struct Written<'a> {
+    pub text: &'a str,
+    pub context: Option<&'a str>,
+    pub hints: &'a Hints,
+}
+
+/// What is said to the agent.
 pub struct Said<'a> {
     pub text: &'a str,
+    /// What the person typed for that.
+    pub typed: &'a str,
     pub context: Option<&'a str>,
     pub hints: &'a Hints,
     /// What the agent may use for it.
     pub tools: Tools,
+    /// The custom command that it comes from.
+    pub command: Option<&'a str>,
+}
+
+impl<'a> From<Written<'a>> for Said<'a> {
+    fn from(Written { text, context, hints }: Written<'a>) -> Self {
+        Self { text, typed: text, context, hints, tools: Tools::default(), command: None }
+    }
 }
 
 /// Where an agent can go.
@@ -56,10 +75,7 @@ impl Desk<'_> {
         if codebase.is_none() && self.conversation.codebase.is_some() {
             return Err(reply_text::codebase_gone().into());
         }
-        let wanted =
-            self.conversation.agent.as_deref().or(codebase.as_ref().and_then(|c| c.ai_assistant_type.as_deref()));
-        let agent = self.talks.agents.choose(wanted, &self.message.via).map_err(Problem::from)?;
-        agent.installed().map_err(Problem::from)?;
+        let agent = self.agent(codebase.as_ref())?;
         let mut told = false;
         for _ in 0..CHOICES {
             let place = match &codebase {
@@ -74,14 +90,12 @@ impl Desk<'_> {
                         tokio::time::sleep(BRIEF).await;
                         continue;
                     }
-                    Found::Stopped => {
-                        return Ok(Ending { answer: Some(reply_text::stopped("")), end: End::Interrupted });
-                    }
+                    Found::Stopped => return Ok(Ending::stopped()),
                 },
             };
             // Nothing begins that somebody has stopped already, or after the end has begun.
             if cancelled.borrow().is_some() {
-                return Ok(Ending { answer: Some(reply_text::stopped("")), end: End::Interrupted });
+                return Ok(Ending::stopped());
             }
             if *self.talks.ending.borrow() {
                 return Err(Broken::PutBack);
@@ -96,6 +110,15 @@ impl Desk<'_> {
             }
         }
         Err(reply_text::restless().into())
+    }
+
+    /// Whom the conversation talks to, if it is there.
+    pub(super) fn agent(&self, codebase: Option<&Codebase>) -> Result<Arc<dyn Agent>, Problem> {
+        let of_codebase = codebase.and_then(|codebase| codebase.ai_assistant_type.as_deref());
+        let wanted = self.conversation.agent.as_deref().or(of_codebase);
+        let agent = self.talks.agents.choose(wanted, &self.message.via)?;
+        agent.installed()?;
+        Ok(agent)
     }
 
     /// The environment of the work, ready for an agent.
@@ -121,11 +144,7 @@ impl Desk<'_> {
             conversation: Some(self.reference()),
             by: CreatedBy { platform: Some(self.conversation.platform.clone()), user: self.message.user.clone() },
         };
-        let outcome = match self.talks.isolation.create(codebase, &wish).await {
-            Ok(outcome) => outcome,
-            Err(IsolationError::Store(error)) => return Err(Broken::Store(error)),
-            Err(error) => return Err(reply_text::blocked(error.into()).into()),
-        };
+        let outcome = self.talks.isolation.create(codebase, &wish).await.map_err(Broken::blocked)?;
         if !*told {
             let mut notices = Vec::new();
             if let Some(branch) = &self.conversation.removed_branch {

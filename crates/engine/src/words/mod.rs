@@ -3,12 +3,14 @@
 //! The parts below say what happened in types; here it gets words, so that terminal, chat, page
 //! and API all say the same. One sentence each, a code for scripts, a hint that helps.
 
+mod custom;
 pub mod done;
 mod removal;
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
 use grove_git::finish::{FinishError, UnknownMethod};
+use grove_git::reading::ReadingError;
 use grove_git::repository::RepositoryError;
 use grove_git::sync::SyncError;
 use grove_git::worktree::{AddError, TargetError};
@@ -459,6 +461,15 @@ impl From<IsolationError> for Problem {
                 SyncError::Git(error) => error.into(),
             },
             IsolationError::Removal(error) => error.into(),
+            IsolationError::NotLaidOut(error) => {
+                let problem = Problem::from(*error);
+                let message = format!("The files could not be laid out for reading: {}", lower(&problem.message));
+                Problem { message, ..problem }
+            }
+            IsolationError::Reading(ReadingError::Git(error)) => error.into(),
+            IsolationError::Reading(ReadingError::Io { .. }) => {
+                Problem::new("not_writable", message, "Give yourself write access there, and run `grove doctor`.")
+            }
             IsolationError::Io { source, .. } => {
                 let (code, hint) = disk_trouble(&source.to_string());
                 let code = if code == "git_failed" { "not_writable" } else { code };

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use grove_model::{CommitSha, Nonce, Owner};
+use grove_model::{CommitSha, Moment, Nonce, Owner};
 
 use crate::durable::{SMALL, read_plain};
 use crate::worktree::AddError;
@@ -33,6 +33,8 @@ use crate::{GitError, Repository, links};
 pub struct Mark {
     pub nonce: Nonce,
     pub at: CommitSha,
+    /// Until when the owner is believed where it cannot be seen.
+    pub until: Moment,
     pub owner: Owner,
 }
 
@@ -41,7 +43,7 @@ const WORDS: &str = "grove reading ";
 
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{WORDS}{} {} {}", self.nonce, self.at, self.owner)
+        write!(f, "{WORDS}{} {} {} {}", self.nonce, self.at, self.until, self.owner)
     }
 }
 
@@ -53,9 +55,10 @@ impl FromStr for Mark {
     type Err = NotAMark;
     fn from_str(text: &str) -> Result<Self, NotAMark> {
         let read = || {
-            let mut parts = text.strip_prefix(WORDS)?.splitn(3, ' ');
-            let (nonce, at, owner) = (parts.next()?, parts.next()?, parts.next()?);
-            Some(Self { nonce: nonce.parse().ok()?, at: at.parse().ok()?, owner: owner.parse().ok()? })
+            let mut parts = text.strip_prefix(WORDS)?.splitn(4, ' ');
+            let (nonce, at) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+            let (until, owner) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+            Some(Self { nonce, at, until, owner })
         };
         read().ok_or_else(|| NotAMark(text.to_owned()))
     }
@@ -246,7 +249,8 @@ mod tests {
     #[test]
     fn a_mark_survives_the_lock_and_nothing_else_is_one() {
         let owner = "host 1b4e28ba 4026531836 17 12345".parse().unwrap();
-        let mark = Mark { nonce: Nonce::new(), at: "a".repeat(40).parse().unwrap(), owner };
+        let (nonce, at, until) = (Nonce::new(), "a".repeat(40).parse().unwrap(), Moment::now());
+        let mark = Mark { nonce, at, until, owner };
         let text = mark.to_string();
         assert_eq!(text.parse::<Mark>().unwrap(), mark);
         assert!(is_reading(&format!("{text}\n")));

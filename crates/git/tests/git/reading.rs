@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use grove_git::reading::{self, Ended, Mark, Reading};
-use grove_model::{Nonce, Owner};
+use grove_model::{Moment, Nonce, Owner};
 use grove_testkit::TestRepo;
 
 use super::{World, with_every_git};
@@ -21,7 +21,8 @@ impl World {
 
     async fn read(&self, at: &str) -> Reading {
         let nonce = Nonce::new();
-        let mark = Mark { nonce, at: self.test.sha(at).parse().unwrap(), owner: owner() };
+        let at = self.test.sha(at).parse().unwrap();
+        let mark = Mark { nonce, at, until: Moment::now(), owner: owner() };
         let path = self.readings().join("app").join(nonce.to_string());
         reading::begin(&self.repo, &path, mark).await.expect("it is made")
     }
@@ -180,7 +181,8 @@ async fn what_a_crash_leaves_is_found_by_its_mark_and_goes() {
 async fn a_failed_beginning_leaves_nothing() {
     with_every_git(TestRepo::with_git, async |world| {
         let nonce = Nonce::new();
-        let mark = Mark { nonce, at: "1".repeat(40).parse().unwrap(), owner: owner() };
+        let at = "1".repeat(40).parse().unwrap();
+        let mark = Mark { nonce, at, until: Moment::now(), owner: owner() };
         let path = world.readings().join("app").join(nonce.to_string());
         reading::begin(&world.repo, &path, mark).await.unwrap_err();
         world.assert_nothing_left();

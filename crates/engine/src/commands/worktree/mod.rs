@@ -17,7 +17,7 @@ mod why;
 use grove_model::{Codebase, Environment};
 
 use super::help::listed;
-use super::{Entry, Line, entry, nearest, not_yet, unknown};
+use super::{Entry, Line, codebase_of as codebase, entry, nearest, not_yet, unknown};
 use crate::Problem;
 use crate::isolation::find;
 use crate::reply_text;
@@ -77,15 +77,6 @@ pub(super) async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Probl
 
 fn help() -> String {
     listed("/worktree ", COMMANDS)
-}
-
-/// The conversation's codebase.
-async fn codebase(desk: &Desk<'_>) -> Result<Codebase, Problem> {
-    let codebase = desk.talks.codebase_of(desk.conversation).await?;
-    codebase.ok_or_else(|| {
-        let hint = "Choose one with `/codebase NAME`; `/codebases` lists them.";
-        Problem::new("no_codebase", "This conversation has no codebase.", hint)
-    })
 }
 
 /// The environment that is named, or the conversation's own.

@@ -1,7 +1,10 @@
 //! What Tab offers.
 
+use grove_engine::Problem;
 use grove_engine::commands::{COMMANDS, Entry, worktree};
-use grove_model::{CodebaseId, Environment, Status};
+use grove_engine::isolation::Isolation;
+use grove_git::base::FetchPolicy;
+use grove_model::{Codebase, Environment, Status};
 use grove_store::{Store, StoreError};
 
 /// What stands behind a command.
@@ -12,6 +15,7 @@ pub enum Wanted {
     Worktree,
     RemovedWorktree,
     Codebase,
+    CustomCommand,
     Nothing,
 }
 
@@ -26,6 +30,7 @@ pub fn wanted(line: &str) -> (usize, Wanted) {
         [] if line[start..].starts_with('/') => names(COMMANDS, "/"),
         ["/worktree"] => names(worktree::COMMANDS, ""),
         ["/codebase"] => Wanted::Codebase,
+        ["/run"] => Wanted::CustomCommand,
         ["/worktree", "cleanup"] => Wanted::Words(vec!["merged".to_owned(), "stale".to_owned()]),
         ["/worktree", "undo"] => Wanted::RemovedWorktree,
         ["/worktree", "remove" | "link" | "hibernate" | "wake" | "why"] => Wanted::Worktree,
@@ -50,11 +55,12 @@ pub fn usage(line: &str) -> Option<&'static str> {
 #[derive(Clone)]
 pub struct Names {
     pub store: Store,
-    pub codebase: Option<CodebaseId>,
+    pub isolation: Isolation,
+    pub codebase: Option<Codebase>,
 }
 
 impl Names {
-    pub async fn of(&self, wanted: Wanted) -> Result<Vec<String>, StoreError> {
+    pub async fn of(&self, wanted: Wanted) -> Result<Vec<String>, Problem> {
         Ok(match wanted {
             Wanted::Words(words) => words,
             Wanted::Codebase => self.store.codebases().await?.into_iter().map(|codebase| codebase.name).collect(),
@@ -63,13 +69,21 @@ impl Names {
                 let all = self.environments(true).await?;
                 branches(all.iter().filter(|environment| environment.status == Status::Destroyed))
             }
+            Wanted::CustomCommand => self.custom_commands().await?,
             Wanted::Nothing => Vec::new(),
         })
     }
 
+    /// As far as they are known here: whoever types does not wait for a remote.
+    async fn custom_commands(&self) -> Result<Vec<String>, Problem> {
+        let Some(codebase) = &self.codebase else { return Ok(Vec::new()) };
+        let commands = self.isolation.custom_commands(codebase, Some(FetchPolicy::Never)).await?;
+        Ok(commands.names().filter(|name| !name.contains(char::is_whitespace)).map(str::to_owned).collect())
+    }
+
     async fn environments(&self, all: bool) -> Result<Vec<Environment>, StoreError> {
-        let codebases = match self.codebase {
-            Some(codebase) => vec![codebase],
+        let codebases = match &self.codebase {
+            Some(codebase) => vec![codebase.id],
             None => self.store.codebases().await?.into_iter().map(|codebase| codebase.id).collect(),
         };
         let mut found = Vec::new();
@@ -102,7 +116,8 @@ mod tests {
         assert_eq!(wanted("/worktree remove is"), (17, Wanted::Worktree));
         assert_eq!(wanted("/worktree undo "), (15, Wanted::RemovedWorktree));
         assert_eq!(wanted("/codebase x"), (10, Wanted::Codebase));
-        for line in ["", "hello", "see /wor", "/help ", "/worktree remove a b"] {
+        assert_eq!(wanted("/run rev"), (5, Wanted::CustomCommand));
+        for line in ["", "hello", "see /wor", "/help ", "/run a b", "/worktree remove a b"] {
             assert_eq!(wanted(line).1, Wanted::Nothing, "{line}");
         }
     }

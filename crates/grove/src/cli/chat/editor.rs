@@ -158,7 +158,7 @@ impl Completer for Aid {
 
     fn complete(&self, line: &str, at: usize, _: &rustyline::Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let (start, wanted) = complete::wanted(&line[..at]);
-        // A store that does not answer offers nothing; the command itself will say so.
+        // A store or a git that does not answer offers nothing; the command itself will say so.
         let names = self.runtime.block_on(self.names.of(wanted)).unwrap_or_default();
         let fitting = names.into_iter().filter(|name| name.starts_with(&line[start..at]));
         Ok((start, fitting.map(|name| Pair { replacement: format!("{name} "), display: name }).collect()))

@@ -89,7 +89,8 @@ async fn talk(
     if !on_terminal || !std::io::stdin().is_terminal() {
         return piped(&mut exchange).await;
     }
-    let names = complete::Names { store: store.clone(), codebase: codebase.map(|codebase| codebase.id) };
+    let (isolation, codebase_here) = (context.isolation(store), codebase.cloned());
+    let names = complete::Names { store: store.clone(), isolation, codebase: codebase_here };
     let mut editor = Editor::start(context.settings.home().join("chat_history"), names);
     let about = codebase.map(|codebase| format!(" about {}", codebase.name)).unwrap_or_default();
     hint(&format!("Conversation {}{about}. /help shows the commands, Ctrl-D ends.", client.conversation()));

@@ -5,6 +5,7 @@ mod access;
 mod agents;
 mod chat;
 mod commands;
+mod custom;
 mod house;
 mod kills;
 mod page;

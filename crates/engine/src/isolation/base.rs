@@ -1,0 +1,33 @@
+//! What a codebase's base branch is at this moment.
+
+use grove_git::Repository;
+use grove_git::base::{Base, BaseWish, FetchPolicy, choose_remote};
+use grove_model::Codebase;
+
+use super::{Isolation, IsolationError, with_repository_settings};
+use crate::custom::Catalogue;
+
+impl Isolation {
+    /// The base branch, asked of the remote as it is configured unless `fetch` says otherwise.
+    pub async fn base(&self, codebase: &Codebase, fetch: Option<FetchPolicy>) -> Result<Base, IsolationError> {
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let remotes = repo.remotes().await?;
+        let remote = choose_remote(settings.remote(), &remotes)?;
+        let (setting, recorded) = (settings.base_branch(), codebase.default_branch.as_deref());
+        let wish = BaseWish { explicit: None, setting, recorded };
+        let fetch = fetch.unwrap_or_else(|| settings.fetch());
+        Ok(repo.base(&wish, remote.as_deref(), fetch, None).await?.0)
+    }
+
+    /// The custom commands of the base branch.
+    pub async fn custom_commands(
+        &self,
+        codebase: &Codebase,
+        fetch: Option<FetchPolicy>,
+    ) -> Result<Catalogue, IsolationError> {
+        let base = self.base(codebase, fetch).await?;
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        Ok(Catalogue::of(repo, &base).await?)
+    }
+}
