@@ -31,7 +31,8 @@ impl Desk<'_> {
             self.say(key, &[reply_text::reads_commit(&sight.at, branch)]).await?;
         }
         // Not given up half way, so that nothing is left.
-        let ready = isolation.begin_reading(codebase, &sight.at, agent.settings().timeout).await.map_err(Broken::blocked)?;
+        let ready =
+            isolation.begin_reading(codebase, &sight.at, agent.settings().timeout).await.map_err(Broken::blocked)?;
         let reading = ready.reading.clone();
         let place = WorkDir::Reading(Box::new(ready));
         let read = self.read_there(key, agent, &place, said, &cancelled).await;

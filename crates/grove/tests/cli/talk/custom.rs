@@ -8,9 +8,9 @@ use grove_store::{Options, Store};
 use grove_testkit::{Engine, Sandbox, TestRepo, TestServer, TestStore, both_engines};
 use serde_json::json;
 
-use super::agents::wait_for;
 use super::{environments, registered, serve, talking};
 use crate::on;
+use grove_testkit::wait_for;
 
 fn sqlite() -> TestStore {
     TestStore::new(Engine::Sqlite)
