@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use grove_model::{BranchName, CommitSha, Moment, short_hash};
 
+use crate::credentials::Way;
 use crate::lock::{grove_dir, repository_lock};
 use crate::repository::Remote;
 use crate::{GitError, Repository};
@@ -191,8 +192,8 @@ impl Repository {
         refs: &[String],
         limit: Duration,
     ) -> Result<Vec<(String, CommitSha)>, GitError> {
-        let asked = self.command("ls-remote").args(["--end-of-options", remote]).args(refs).network().limit(limit);
-        let output = asked.run().await?;
+        let asked = self.to_remote("ls-remote", remote, Way::Fetch).await?;
+        let output = asked.args(["--end-of-options", remote]).args(refs).limit(limit).run().await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut found = Vec::new();
         for line in text.lines() {
@@ -208,8 +209,8 @@ impl Repository {
     /// Fetches exactly these refspecs and nothing else: no tags, no FETCH_HEAD, no pruning.
     pub async fn fetch(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
         let flags = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-prune"];
-        let fetch = self.command("fetch").args(flags).args(["--no-recurse-submodules", "--end-of-options", remote]);
-        fetch.args(refspecs).network().run().await?;
+        let fetch = self.to_remote("fetch", remote, Way::Fetch).await?.args(flags);
+        fetch.args(["--no-recurse-submodules", "--end-of-options", remote]).args(refspecs).run().await?;
         Ok(())
     }
 
@@ -337,6 +338,11 @@ impl Repository {
 
 pub(crate) fn tracking_ref(remote: &str, branch: &BranchName) -> String {
     format!("refs/remotes/{remote}/{branch}")
+}
+
+/// What forges call the head of a pull request: GitHub, then GitLab.
+pub(crate) fn pull_request_refs(number: u64) -> [String; 2] {
+    [format!("refs/pull/{number}/head"), format!("refs/merge-requests/{number}/head")]
 }
 
 fn is_fresh(stamp: &std::path::Path) -> bool {

@@ -11,7 +11,7 @@ impl Repository {
         let parent = target.parent().unwrap_or(Path::new("/"));
         // An empty template: no hooks of the machine's in a repository of ours.
         let clone = git.command(Place::Dir(parent), "clone").args(["--quiet", "--template=", "--end-of-options", url]);
-        clone.arg(target).network().run().await?;
+        clone.arg(target).network().showing(git.shown_at(url).await?).run().await?;
         Repository::discover(git, target).await
     }
 }

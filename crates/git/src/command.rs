@@ -25,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::credentials::{Keyring, Shown};
 use crate::{processes, redact};
 
 /// Reads and small writes.
@@ -87,6 +88,8 @@ pub enum GitError {
     },
     #[error("git's answer to `{what}` could not be read: {detail}")]
     Unreadable { what: String, detail: String },
+    #[error("there is nothing to show to the remote: {why}")]
+    NoCredential { why: String },
 }
 
 impl GitError {
@@ -121,6 +124,7 @@ pub struct Git {
     program: PathBuf,
     permits: Arc<Semaphore>,
     interrupt: Arc<Interrupt>,
+    pub(crate) keyring: Option<Arc<dyn Keyring>>,
 }
 
 /// The wish that what runs now ends.
@@ -141,7 +145,8 @@ impl Default for Git {
 impl Git {
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { program: program.into(), permits: Arc::new(Semaphore::new(2 * cores)), interrupt: Arc::default() }
+        let permits = Arc::new(Semaphore::new(2 * cores));
+        Self { program: program.into(), permits, interrupt: Arc::default(), keyring: None }
     }
 
     /// Ends the calls that are running now, each with everything it started, or else the next one.
@@ -165,6 +170,7 @@ impl Git {
             stdin: None,
             limit: QUICK,
             session: false,
+            shown: None,
         }
     }
 
@@ -198,6 +204,7 @@ pub struct Invocation<'a> {
     stdin: Option<Vec<u8>>,
     limit: Duration,
     session: bool,
+    shown: Option<Shown>,
 }
 
 impl Invocation<'_> {
@@ -238,6 +245,12 @@ impl Invocation<'_> {
     pub fn network(mut self) -> Self {
         self.session = true;
         self.long()
+    }
+
+    /// Shows this to the remote. For a call without settings of its own in the environment.
+    pub(crate) fn showing(mut self, shown: Option<Shown>) -> Self {
+        self.shown = shown;
+        self
     }
 
     pub fn limit(mut self, limit: Duration) -> Self {
@@ -304,6 +317,7 @@ impl Invocation<'_> {
             }
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.envs(self.shown.iter().flat_map(Shown::variables));
         for setting in PINNED_CONFIG.iter().copied().chain(self.config.iter().map(String::as_str)) {
             command.arg("-c").arg(setting);
         }

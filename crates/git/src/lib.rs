@@ -1,6 +1,8 @@
 //! Git, by subprocess. This crate is the only place that spawns git.
 //!
 //! * [`command`]: the one builder that every call goes through.
+//! * [`credentials`]: what git shows to a remote.
+//! * [`push`]: a branch goes to its remote.
 //! * [`processes`]: ending all that a call started.
 //! * [`parse`]: pure parsers of git's machine-readable output.
 //! * [`repository`]: which repository a path belongs to, and its canonical checkout.
@@ -16,6 +18,7 @@
 pub mod base;
 pub mod clone;
 pub mod command;
+pub mod credentials;
 mod durable;
 pub mod files;
 pub mod finish;
@@ -24,6 +27,7 @@ pub mod links;
 pub mod lock;
 pub mod parse;
 pub mod processes;
+pub mod push;
 pub mod quarantine;
 pub mod reading;
 pub mod redact;

@@ -25,6 +25,11 @@ pub async fn repository_lock(common_dir: &Path, name: &str) -> io::Result<FileLo
     wait_for(open(&grove_dir(common_dir)?.join(name))?).await
 }
 
+/// The same with a file that the caller names.
+pub async fn file_lock(path: &Path) -> io::Result<FileLock> {
+    wait_for(open(path)?).await
+}
+
 /// The locks of a place where agents work, in files beside each other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Locks {

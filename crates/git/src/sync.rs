@@ -4,6 +4,7 @@ use std::path::Path;
 
 use grove_model::CommitSha;
 
+use crate::base::{NETWORK, pull_request_refs};
 use crate::{GitError, Place, Repository, parse};
 
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,17 @@ pub async fn newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncErro
         }
     }
     Err(SyncError::NoSuch(name.to_owned()))
+}
+
+/// Fetches the newest commit of a pull request that is on no branch here.
+pub async fn newest_of_pull_request(repo: &Repository, remote: &str, number: u64) -> Result<CommitSha, SyncError> {
+    let what = format!("pull request #{number}");
+    let failed =
+        |error: GitError| SyncError::FetchFailed { remote: remote.to_owned(), name: what.clone(), line: error.line() };
+    let there = repo.ask_remote(remote, &pull_request_refs(number), NETWORK).await.map_err(failed)?;
+    let Some((name, tip)) = there.into_iter().next() else { return Err(SyncError::NoSuch(what)) };
+    repo.fetch(remote, &[name]).await.map_err(failed)?;
+    Ok(tip)
 }
 
 /// Merges `from` into what is checked out at `path`, whose entry is `entry`. A conflict is taken

@@ -9,7 +9,7 @@ use std::time::Duration;
 use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
 use super::{AddError, BranchIntent};
-use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, tracking_ref};
+use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, pull_request_refs, tracking_ref};
 use crate::lock::repository_lock;
 use crate::{GitError, Repository};
 
@@ -159,9 +159,7 @@ async fn pull_request_head(
     let remote = wanted.remote.ok_or(AddError::NoRemote)?;
     let what = format!("pull request #{number}");
     let failed = |error: &GitError| fetch_failed(remote, &what, error);
-    // GitHub's name and GitLab's.
-    let names = [format!("refs/pull/{number}/head"), format!("refs/merge-requests/{number}/head")];
-    let there = repo.ask_remote(remote, &names, NETWORK).await.map_err(|error| failed(&error))?;
+    let there = repo.ask_remote(remote, &pull_request_refs(number), NETWORK).await.map_err(|error| failed(&error))?;
     let Some((name, tip)) = there.into_iter().next() else {
         return Err(AddError::NoSuchPullRequest { number, remote: remote.to_owned() });
     };
