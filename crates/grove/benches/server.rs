@@ -19,8 +19,15 @@ fn main() {
     }
     // `scripts/bench server PART` measures one thing.
     let only = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let parts: [(&str, fn()); 6] =
-        [("start", start), ("idle", idle), ("load", load), ("latency", latency), ("turn", turn), ("stream", stream)];
+    let parts: [(&str, fn()); 7] = [
+        ("start", start),
+        ("idle", idle),
+        ("load", load),
+        ("latency", latency),
+        ("turn", turn),
+        ("stream", stream),
+        ("webhooks", webhooks),
+    ];
     for (name, measure) in parts {
         if only.as_deref().is_none_or(|only| only == name) {
             measure();
@@ -95,6 +102,74 @@ fn stream() {
         let took = began.elapsed().as_secs_f64();
         let figure = format!("{:.0} MB, {took:.1} s", of_status(&server, "VmHWM:"));
         println!("{:<60} {figure:>22}", format!("resident at most while an agent says {megabytes} MB"));
+    }
+}
+
+/// Makes every sync of a file 5 ms slower, as a slow disk would.
+const SLOW_DISK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+static int slowly(const char *name, int fd) {
+    struct timespec pause = { 0, 5000000 };
+    nanosleep(&pause, 0);
+    return ((int (*)(int))dlsym(RTLD_NEXT, name))(fd);
+}
+int fsync(int fd) { return slowly("fsync", fd); }
+int fdatasync(int fd) { return slowly("fdatasync", fd); }
+"#;
+
+/// Signed webhooks of 10 KB from eight connections, for ten seconds; each is in the store before it is
+/// acknowledged.
+fn webhooks() {
+    const SECRET: &str = "a secret of the webhook";
+    for (what, slow) in [("webhooks", false), ("webhooks, every sync 5 ms slower", true)] {
+        let grove = registered();
+        let mut command = grove.command(["serve", "--listen", "127.0.0.1:0"]);
+        command.env("WEBHOOK_SECRET", SECRET);
+        if slow {
+            let (source, library) = (grove.repo.dir().join("slow.c"), grove.repo.dir().join("slow.so"));
+            fs::write(&source, SLOW_DISK).expect("a file");
+            let mut compiler = std::process::Command::new("cc");
+            compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
+            assert!(compiler.status().expect("cc").success());
+            command.env("LD_PRELOAD", &library);
+        }
+        let server = TestServer::run(command, &grove);
+        let url = format!("{}/webhooks/github", server.address);
+        let until = Instant::now() + Duration::from_secs(10);
+        let url = url.as_str();
+        let send = move |connection: usize| {
+            let agent = ureq::Agent::new_with_defaults();
+            let mut times = Vec::new();
+            while Instant::now() < until {
+                let id = format!("{connection}-{}", times.len());
+                let body = json!({
+                    "action": "created",
+                    "issue": { "number": connection + 1, "title": "Slow", "body": "x".repeat(9_500) },
+                    "comment": { "id": times.len(), "body": format!("@grove {id}"), "user": { "id": 1, "login": "alice" } },
+                    "repository": { "id": 3, "full_name": "octo/shop" },
+                });
+                let body = body.to_string();
+                let signed = grove_testkit::github::signature(SECRET, body.as_bytes());
+                let began = Instant::now();
+                let request = agent.post(&url).header("x-github-event", "issue_comment");
+                let request = request.header("x-github-delivery", &id).header("x-hub-signature-256", &signed);
+                request.send(body.as_bytes()).expect("taken");
+                times.push(began.elapsed().as_secs_f64() * 1e3);
+            }
+            times
+        };
+        let mut times: Vec<f64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|connection| scope.spawn(move || send(connection))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("a thread")).collect()
+        });
+        let kept = server.api("GET", "/api/status", None).json()["adapters"]["github"]["waiting"].as_u64();
+        assert_eq!(kept, u64::try_from(times.len()).ok(), "nothing is lost");
+        times.sort_by(f64::total_cmp);
+        let (rate, most) = (times.len() as f64 / 10.0, times[times.len() * 99 / 100]);
+        let figure = format!("{rate:.0} per s, p99 {most:.1} ms");
+        print(&format!("{what}, nothing lost"), &figure, "≥500 per s", rate >= 500.0);
     }
 }
 
