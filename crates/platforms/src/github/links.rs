@@ -25,8 +25,7 @@ pub fn closed_issues(text: &str, repo: &RepoName, web: Option<&str>) -> Vec<u64>
             continue;
         }
         let Some(number) = issue(reference, repo, web) else { continue };
-        let is_at = text.len() - reference.len();
-        if layers.is_prose(at) && layers.is_prose(is_at) && !found.contains(&number) {
+        if layers.is_prose(at) && !found.contains(&number) {
             found.push(number);
         }
     }

@@ -63,6 +63,8 @@ impl Inner {
 
     fn route(&self, request: &Request, caller: &Caller) -> Answer {
         let path = unescaped(&request.path);
+        // As an Enterprise Server has it, too.
+        let path = path.strip_prefix("/api/v3").or_else(|| path.strip_prefix("/api")).unwrap_or(&path);
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let mut state = self.state();

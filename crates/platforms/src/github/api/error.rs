@@ -21,7 +21,7 @@ pub enum ApiError {
     NotFound(String),
     #[error("GitHub refuses ({status}): {what}")]
     Refused { status: u16, what: String },
-    /// It was done, but what came back cannot be read.
+    /// It was done, if GitHub said so: what came back cannot be read.
     #[error("GitHub's answer makes no sense: {0}")]
     Nonsense(String),
 }
@@ -47,10 +47,11 @@ impl ApiError {
     pub fn retry(&self) -> Retry {
         match self {
             ApiError::Limited { wait } | ApiError::Unavailable { wait: Some(wait), .. } => Retry::After(*wait),
-            ApiError::Unavailable { wait: None, .. } | ApiError::BadCredentials(_) => Retry::Later,
-            ApiError::Forbidden(_) | ApiError::NotFound(_) | ApiError::Refused { .. } | ApiError::Nonsense(_) => {
-                Retry::Never
+            // What makes no sense is more often a proxy's page than GitHub's own.
+            ApiError::Unavailable { wait: None, .. } | ApiError::BadCredentials(_) | ApiError::Nonsense(_) => {
+                Retry::Later
             }
+            ApiError::Forbidden(_) | ApiError::NotFound(_) | ApiError::Refused { .. } => Retry::Never,
         }
     }
 
@@ -176,6 +177,8 @@ mod tests {
     #[test]
     fn whether_it_may_have_been_done() {
         assert!(error(500, &[], "").may_have_happened() && error(502, &[], "").may_have_happened());
+        let nonsense = ApiError::Nonsense("<html>".to_owned());
+        assert!(nonsense.may_have_happened() && nonsense.retry() == Retry::Later);
         for status in [401, 403, 404, 422, 429] {
             assert!(!error(status, &[], "").may_have_happened(), "{status}");
         }

@@ -46,11 +46,14 @@ pub enum SetupError {
 #[derive(Clone)]
 pub struct Github(Arc<Inner>);
 
+/// A clone of octocrab's would forget the token that it got: one is shared instead.
+type Client = Arc<Octocrab>;
+
 struct Inner {
     /// Shows the token, or the App itself.
-    root: Octocrab,
-    /// Where GraphQL is, below the root.
-    graphql: Option<Octocrab>,
+    root: Client,
+    /// For GraphQL, where that is not below the root.
+    graphql: Option<Client>,
     token: Option<SecretString>,
     /// The App's installations, by repository: each shows a token of its own.
     installations: Mutex<HashMap<String, Installation>>,
@@ -59,8 +62,7 @@ struct Inner {
 #[derive(Clone)]
 struct Installation {
     id: u64,
-    rest: Octocrab,
-    graphql: Option<Octocrab>,
+    client: Client,
 }
 
 /// Where an Enterprise Server has its REST API, and where its GraphQL is.
@@ -103,15 +105,14 @@ impl Github {
     }
 
     fn remember(&self, repo: &RepoName, id: u64) -> Result<Installation, ApiError> {
-        let made = |client: &Octocrab| client.installation(id.into()).map_err(|error| ApiError::broken(&error));
         let mut all = self.0.installations.lock().unwrap_or_else(PoisonError::into_inner);
         // One for all repositories of an installation: its token is for all of them.
         let known = all.values().find(|known| known.id == id).cloned();
         let installation = match known {
             Some(known) => known,
             None => {
-                let graphql = self.0.graphql.as_ref().map(made).transpose()?;
-                Installation { id, rest: made(&self.0.root)?, graphql }
+                let client = self.0.root.installation(id.into()).map_err(|error| ApiError::broken(&error))?;
+                Installation { id, client: Arc::new(client) }
             }
         };
         all.insert(repo.to_string().to_lowercase(), installation.clone());
@@ -128,18 +129,19 @@ impl Github {
     }
 
     /// The client that sees a repository.
-    async fn rest(&self, repo: &RepoName) -> Result<Octocrab, ApiError> {
-        Ok(if self.is_app() { self.installation(repo).await?.rest } else { self.0.root.clone() })
+    async fn rest(&self, repo: &RepoName) -> Result<Client, ApiError> {
+        Ok(if self.is_app() { self.installation(repo).await?.client } else { self.0.root.clone() })
     }
 
-    async fn graphql_client(&self, repo: &RepoName) -> Result<Octocrab, ApiError> {
-        let (rest, graphql) = if self.is_app() {
-            let installation = self.installation(repo).await?;
-            (installation.rest, installation.graphql)
-        } else {
-            (self.0.root.clone(), self.0.graphql.clone())
-        };
-        Ok(graphql.unwrap_or(rest))
+    /// The same for GraphQL.
+    async fn graphql_client(&self, repo: &RepoName) -> Result<Client, ApiError> {
+        let Some(graphql) = &self.0.graphql else { return self.rest(repo).await };
+        if !self.is_app() {
+            return Ok(graphql.clone());
+        }
+        // Tokens are given by the REST API only.
+        let token = self.installation(repo).await?.token().await?;
+        graphql.user_access_token(token).map(Arc::new).map_err(|error| ApiError::broken(&error))
     }
 
     /// The token that git shows for a repository, good for ten minutes at least.
@@ -151,7 +153,7 @@ impl Github {
     }
 }
 
-fn client(address: &str, credentials: &Credentials) -> Result<Octocrab, SetupError> {
+fn client(address: &str, credentials: &Credentials) -> Result<Client, SetupError> {
     let builder = Octocrab::builder().base_uri(address).map_err(|_| SetupError::Address(address.to_owned()))?;
     let builder = match credentials {
         Credentials::Token(token) => {
@@ -165,7 +167,7 @@ fn client(address: &str, credentials: &Credentials) -> Result<Octocrab, SetupErr
             .app_from_rsa_pem((*id).into(), private_key.expose_secret())
             .map_err(|error| SetupError::Key(error.to_string()))?,
     };
-    builder.build().map_err(|error| SetupError::Client(error.to_string()))
+    builder.build().map(Arc::new).map_err(|error| SetupError::Client(error.to_string()))
 }
 
 impl std::fmt::Debug for Github {

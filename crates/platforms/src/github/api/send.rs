@@ -93,7 +93,8 @@ async fn once(
     if let Some(etag) = etag {
         request = request.header(IF_NONE_MATCH, etag);
     }
-    let request = client.build_request(request, body).map_err(|error| ApiError::Nonsense(error.to_string()))?;
+    let request = client.build_request(request, body);
+    let request = request.map_err(|error| ApiError::Refused { status: 0, what: error.to_string() })?;
     let answer = async {
         let response = client.execute(request).await.map_err(refusal)?;
         let (parts, body) = response.into_parts();
@@ -146,7 +147,7 @@ fn is_moved(status: StatusCode) -> bool {
 impl Installation {
     pub(super) async fn token(&self) -> Result<SecretString, ApiError> {
         let buffer = chrono::Duration::seconds(TOKEN_LASTS);
-        let token = tokio::time::timeout(PATIENCE, self.rest.installation_token_with_buffer(buffer)).await;
+        let token = tokio::time::timeout(PATIENCE, self.client.installation_token_with_buffer(buffer)).await;
         let late = |_| ApiError::Unavailable { what: "the time is over".to_owned(), wait: None };
         token.map_err(late)?.map_err(refusal)
     }

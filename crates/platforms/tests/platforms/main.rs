@@ -1,0 +1,5 @@
+//! The platforms' clients against servers that speak their real protocols.
+
+mod github_api;
+mod github_git;
+mod github_hooks;
