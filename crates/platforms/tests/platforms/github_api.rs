@@ -265,7 +265,10 @@ async fn an_app_shows_a_token_of_its_installation_and_gets_a_new_one_in_time() {
     let tokens = || github.asked("POST", "/access_tokens");
     let before = tokens();
     client.say(&repo(), number, "three").await.unwrap();
-    assert_eq!(tokens(), before, "a token is used until it ends");
+    let other = github.another("octo/other");
+    let elsewhere = other.issue("alice", "Another", "");
+    client.say(&RepoName::parse("octo/other").unwrap(), elsewhere, "hello").await.unwrap();
+    assert_eq!(tokens(), before, "a token is used until it ends, in all repositories");
     github.revoke_tokens();
     client.say(&repo(), number, "four").await.unwrap();
     assert_eq!(tokens(), before + 1);

@@ -92,8 +92,7 @@ impl Github {
 
     /// A webhook tells which installation sees a repository, so that nobody has to ask.
     pub fn seen_by(&self, repo: &RepoName, installation: u64) -> Result<(), ApiError> {
-        let known = self.known(repo).is_some_and(|known| known.id == installation);
-        if self.is_app() && !known {
+        if self.is_app() {
             self.remember(repo, installation)?;
         }
         Ok(())
