@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grove_model::{Codebase, Hints, Moment};
 use grove_store::TurnKey;
@@ -55,8 +55,8 @@ enum Found {
 /// What is not worth a word in the store.
 const BRIEF: Duration = Duration::from_millis(200);
 
-/// How often a place that was moved away under us is chosen anew.
-const CHOICES: usize = 5;
+/// How long a place that is moved away under us is chosen anew: a removal or an undo may take a while.
+const RESTLESS: Duration = Duration::from_secs(30);
 
 /// A size that is not older than this is not measured again after a run.
 const MEASURED: SignedDuration = SignedDuration::from_mins(1);
@@ -77,7 +77,8 @@ impl Desk<'_> {
         }
         let agent = self.agent(codebase.as_ref())?;
         let mut told = false;
-        for _ in 0..CHOICES {
+        let began = Instant::now();
+        while began.elapsed() < RESTLESS {
             let place = match &codebase {
                 None => {
                     let path = self.without_codebase(key).await?;
@@ -105,7 +106,7 @@ impl Desk<'_> {
             self.measure(&place);
             match ran {
                 Ok(outcome) => return self.answer(&*agent, &said, outcome),
-                Err(AgentError::Moved(_)) if place.is_isolated() => continue,
+                Err(AgentError::Moved(_)) if place.is_isolated() => tokio::time::sleep(BRIEF).await,
                 Err(error) => return Err(Problem::from(error).into()),
             }
         }
