@@ -191,6 +191,24 @@ impl TestServer {
         self.settled(conversation).split_off(before)
     }
 
+    /// What the server tells whoever looks on, from now on.
+    pub fn events(&self) -> mpsc::Receiver<Value> {
+        let agent = ureq::Agent::new_with_defaults();
+        let request = agent.get(format!("{}/api/events", self.address));
+        let response = request.header("authorization", format!("Bearer {}", self.token)).call().expect("events");
+        let (events, heard) = mpsc::channel();
+        let lines = BufReader::new(response.into_body().into_reader()).lines();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let event = line.strip_prefix("data: ").and_then(|data| serde_json::from_str(data).ok());
+                if event.is_some_and(|event| events.send(event).is_err()) {
+                    return;
+                }
+            }
+        });
+        heard
+    }
+
     /// As the machine does to a program that takes too much memory.
     pub fn kill(&mut self) {
         self.child.kill().expect("kill");

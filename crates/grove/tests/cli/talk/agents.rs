@@ -84,7 +84,7 @@ fn resident(pid: u32) -> u64 {
     of_status(pid, "VmRSS:")
 }
 
-fn peak(pid: u32) -> u64 {
+pub fn peak(pid: u32) -> u64 {
     of_status(pid, "VmHWM:")
 }
 

@@ -2,6 +2,7 @@
 //! test adapter, as a chat.
 
 mod access;
+mod agent_formats;
 mod agents;
 mod chat;
 mod commands;

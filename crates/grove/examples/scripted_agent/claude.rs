@@ -1,0 +1,258 @@
+//! Claude Code 2.1: `claude -p --output-format stream-json`.
+
+use serde_json::{Value, json};
+
+use crate::script::{End, Leave, Voice, perform, vanish};
+use crate::session::Session;
+use crate::{complain, is_uuid, line, new_id, prompt};
+
+const KIND: &str = "claude";
+const MODEL: &str = "scripted-model";
+
+/// What it was called with.
+#[derive(Default)]
+struct Call {
+    session: Option<String>,
+    resume: Option<String>,
+    budget: Option<f64>,
+    mode: String,
+    allowed: Vec<String>,
+    disallowed: Vec<String>,
+    /// Of the flags that must be there.
+    needed: usize,
+}
+
+pub fn run(arguments: &[String]) -> u8 {
+    let mut call = Call::default();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let (flag, value) = word.split_once('=').unwrap_or((word, ""));
+        let list = || value.split(',').filter(|tool| !tool.is_empty()).map(str::to_owned).collect();
+        let mut next = || words.next().cloned().unwrap_or_default();
+        match flag {
+            "-p" | "--verbose" | "--include-partial-messages" => call.needed += 1,
+            "--output-format" if next() == "stream-json" => call.needed += 1,
+            "--session-id" => call.session = Some(next()),
+            "--resume" => call.resume = Some(next()),
+            "--max-budget-usd" => call.budget = next().parse().ok(),
+            "--permission-mode" => call.mode = next(),
+            "--allowed-tools" => call.allowed = list(),
+            "--disallowed-tools" => call.disallowed = list(),
+            "--tools" => {}
+            _ => return complain(1, &format!("error: unknown option '{word}'")),
+        }
+    }
+    if call.needed != 4 {
+        return complain(1, "Error: When using --print, --output-format=stream-json requires --verbose");
+    }
+    let root = rustix::process::geteuid().is_root() && std::env::var_os("IS_SANDBOX").is_none();
+    if call.mode == "bypassPermissions" && root {
+        let words = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons";
+        return complain(1, words);
+    }
+    start(call)
+}
+
+fn start(call: Call) -> u8 {
+    let prompt = prompt();
+    if prompt.trim().is_empty() {
+        let words = "Error: Input must be provided either through stdin or as a prompt argument when using --print";
+        return complain(1, words);
+    }
+    let mut session = match (&call.resume, &call.session) {
+        (Some(id), _) => match Session::find(KIND, id) {
+            Some(session) => session,
+            None => return unknown_session(id),
+        },
+        (None, Some(id)) if !is_uuid(id) => {
+            return complain(1, "Error: Invalid session ID. Must be a valid UUID.");
+        }
+        (None, Some(id)) if Session::find(KIND, id).is_some() => {
+            return complain(1, &format!("Error: Session ID {id} is already in use."));
+        }
+        (None, id) => Session::begin(KIND, id.clone().unwrap_or_else(new_id)),
+    };
+    vanish(&prompt);
+    line(&json!({
+        "type": "system", "subtype": "init", "cwd": std::env::current_dir().expect("a cwd"), "session_id": session.id,
+        "tools": ["Bash", "Edit", "Read", "Write"], "mcp_servers": [], "model": MODEL, "permissionMode": call.mode,
+        "apiKeySource": "ANTHROPIC_API_KEY", "claude_code_version": "2.1.325", "uuid": new_id(),
+    }));
+    line(&json!({ "type": "system", "subtype": "status", "status": "requesting", "session_id": session.id }));
+    let before = (session.requests, session.cost);
+    let mut voice = Claude { call, session: session.id.clone(), cost_before: session.cost, last_text: String::new() };
+    let end = perform(&prompt, &mut session, &mut voice);
+    voice.result(&session, before, &end)
+}
+
+fn unknown_session(id: &str) -> u8 {
+    let words = format!("No conversation found with session ID: {id}");
+    let mut result = json!({ "duration_ms": 0, "subtype": "error_during_execution", "is_error": true });
+    result["num_turns"] = json!(0);
+    result["session_id"] = json!(id);
+    result["total_cost_usd"] = json!(0);
+    result["usage"] = json!({ "input_tokens": 0, "output_tokens": 0 });
+    result["errors"] = json!([words]);
+    result["type"] = json!("result");
+    line(&result);
+    complain(1, &words)
+}
+
+struct Claude {
+    call: Call,
+    session: String,
+    cost_before: f64,
+    last_text: String,
+}
+
+impl Claude {
+    fn event(&self, event: &Value) {
+        let parent = Value::Null;
+        line(
+            &json!({ "type": "stream_event", "event": event, "session_id": self.session, "parent_tool_use_id": parent }),
+        );
+    }
+
+    /// One block of what the model says; a line before the block's end.
+    fn assistant(&self, block: &Value) {
+        let usage = json!({ "input_tokens": 12, "output_tokens": 7 });
+        let message = json!({ "id": new_id(), "type": "message", "role": "assistant", "model": MODEL,
+            "content": [block], "stop_reason": null, "usage": usage });
+        line(
+            &json!({ "type": "assistant", "message": message, "parent_tool_use_id": null, "session_id": self.session }),
+        );
+    }
+
+    fn tool_result(&self, id: &str, result: Result<&str, &str>) {
+        let (Ok(text) | Err(text)) = result;
+        let block = json!({ "tool_use_id": id, "type": "tool_result", "content": text, "is_error": result.is_err() });
+        let message = json!({ "role": "user", "content": [block] });
+        line(&json!({ "type": "user", "message": message, "parent_tool_use_id": null, "tool_use_result": text }));
+    }
+
+    fn tool_use(&self, name: &str, about: &str) -> String {
+        let id = format!("toolu_{}", new_id());
+        let key = if name == "Bash" { "command" } else { "file_path" };
+        self.assistant(&json!({ "type": "tool_use", "id": id, "name": name, "input": { key: about, "x": 1 } }));
+        id
+    }
+
+    /// What the rules and the mode say.
+    fn may(&self, tool: &str, about: &str) -> bool {
+        let ruled = |rule: &String| {
+            let (name, command) = rule.split_once('(').unwrap_or((rule, ""));
+            name == tool && about.starts_with(command.trim_end_matches([')', '*', ':']))
+        };
+        let inside = !about.starts_with('/') && !about.contains("..");
+        match self.call.mode.as_str() {
+            _ if self.call.disallowed.iter().any(ruled) => false,
+            "bypassPermissions" => true,
+            _ if self.call.allowed.iter().any(ruled) => true,
+            "acceptEdits" => tool == "Edit" && inside,
+            _ => false,
+        }
+    }
+
+    /// The last line. What it has cost is the whole session's; `model_usage_since_last_result` is not.
+    fn result(&self, session: &Session, before: (u64, f64), end: &End) -> u8 {
+        let (requests, cost) = (session.requests - before.0, session.cost - before.1);
+        let models = |requests: u64, cost: f64| {
+            let one = json!({ "inputTokens": 12 * requests, "outputTokens": 7 * requests,
+                "cacheReadInputTokens": 3 * requests, "cacheCreationInputTokens": 0, "costUSD": cost });
+            json!({ MODEL: one })
+        };
+        let mut line = json!({ "duration_api_ms": 37, "session_id": session.id, "total_cost_usd": session.cost });
+        line["usage"] = json!({ "input_tokens": 12 * requests, "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 3 * requests, "output_tokens": 7 * requests });
+        line["modelUsage"] = models(session.requests, session.cost);
+        let error = |line: &mut Value, name: &str, status: &Value, words: &str| {
+            let block = json!({ "type": "text", "text": words });
+            crate::line(&json!({ "type": "assistant", "message": { "content": [block] }, "error": name,
+                "is_api_error_message": true, "api_error_status": status, "session_id": session.id }));
+            line["api_error_status"] = status.clone();
+            line["terminal_reason"] = json!("api_error");
+            line["result"] = json!(words);
+        };
+        // An error of the model is called a success, too.
+        line["subtype"] = json!("success");
+        match end {
+            End::Failed(words) => error(&mut line, "server_error", &json!(500), &format!("API Error: 500 {words}")),
+            End::LoggedOut => {
+                error(&mut line, "authentication_failed", &Value::Null, "Not logged in · Please run /login");
+            }
+            End::OverBudget => {
+                let words = format!("Reached maximum budget (${})", self.call.budget.unwrap_or_default());
+                line["subtype"] = json!("error_max_budget_usd");
+                line["terminal_reason"] = json!("budget_exhausted");
+                line["errors"] = json!([words]);
+            }
+            End::Well | End::Cancelled | End::Reason(_) => line["result"] = json!(self.last_text),
+        }
+        let is_error = matches!(end, End::Failed(_) | End::LoggedOut | End::OverBudget);
+        line["is_error"] = json!(is_error);
+        line["type"] = json!("result");
+        line["model_usage_since_last_result"] = models(requests, cost);
+        crate::line(&line);
+        u8::from(is_error)
+    }
+}
+
+impl Voice for Claude {
+    fn text(&mut self, text: &str) {
+        self.event(&json!({ "type": "message_start", "message": { "role": "assistant", "content": [] } }));
+        let empty = json!({ "type": "text", "text": "" });
+        self.event(&json!({ "type": "content_block_start", "index": 0, "content_block": empty }));
+        for piece in crate::script::pieces(text) {
+            let delta = json!({ "type": "text_delta", "text": piece });
+            self.event(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }));
+        }
+        self.assistant(&json!({ "type": "text", "text": text }));
+        self.event(&json!({ "type": "content_block_stop", "index": 0 }));
+        let delta = json!({ "stop_reason": "end_turn" });
+        self.event(&json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 7 } }));
+        self.event(&json!({ "type": "message_stop" }));
+        self.last_text = text.to_owned();
+    }
+
+    fn tool(&mut self, name: &str, about: &str, result: Result<&str, &str>) {
+        let id = self.tool_use(name, about);
+        self.tool_result(&id, result);
+    }
+
+    fn plan(&mut self) {
+        let id = self.tool_use("TodoWrite", "");
+        self.tool_result(&id, Ok("Todos have been modified successfully"));
+    }
+
+    fn ask(&mut self, kind: &str, about: &str) -> Leave {
+        let tool = if kind == "edit" { "Edit" } else { "Bash" };
+        let about = if kind == "delete" { format!("rm {about}") } else { about.to_owned() };
+        let id = self.tool_use(tool, &about);
+        if self.may(tool, &about) {
+            self.tool_result(&id, Ok("done"));
+            return Leave::Given;
+        }
+        let words = format!("This {tool} command requires approval: {about}");
+        line(&json!({ "type": "system", "subtype": "permission_denied", "tool_name": tool, "tool_use_id": id,
+            "decision_reason_type": "mode", "message": words, "session_id": self.session }));
+        self.tool_result(&id, Err(&words));
+        Leave::Refused
+    }
+
+    fn cost(&mut self, session: &Session) -> bool {
+        self.call.budget.is_some_and(|budget| session.cost - self.cost_before > budget)
+    }
+
+    fn unknown(&mut self, filler: &str) {
+        line(&json!({ "filler": filler, "session_id": self.session, "type": "brand_new_kind" }));
+        line(
+            &json!({ "type": "assistant", "message": { "content": [{ "type": "brand_new_block" }] }, "more": filler.len() }),
+        );
+        line(&json!({ "type": "system", "subtype": "brand_new", "session_id": self.session }));
+    }
+
+    /// It only knows the signal.
+    fn cancelled(&mut self) -> bool {
+        false
+    }
+}
