@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use grove_engine::agent::{AgentError, AgentEvent, NoAgent, Step};
+use grove_engine::isolation::Left;
 use grove_engine::{Problem, Reason, reply_text};
 use grove_store::{Exchange, Usage};
 
@@ -25,8 +26,20 @@ fn all() -> String {
     show("agent gave up", &reply_text::agent_gave_up("claude", "some text", "API Error: 500."));
     show("over budget", &reply_text::over_budget("claude", "some text"));
     show("session forgotten", &reply_text::session_forgotten("claude"));
+    let commit = "0123456789".repeat(4).parse().unwrap();
+    show("reads a commit", &reply_text::reads_commit(&commit, "issue-42"));
+    let path = || Path::new("/home/grove/readings/app/1").to_owned();
+    let written = Left::Written { path: path(), what: "1 new or changed file".into() };
+    show("written although read", &reply_text::not_taken_away(&written));
+    let unknown = Left::Unknown { path: path(), why: Problem::new("git_failed", "Git failed.", "") };
+    show("reading not looked at", &reply_text::not_taken_away(&unknown));
     let said = |text: &str, answer: Option<&str>| Exchange { text: text.into(), answer: answer.map(str::to_owned) };
-    let before = [said("first", Some("one")), said("/status", Some("…")), said(&"long ".repeat(500), None)];
+    let before = [
+        said("first", Some("one")),
+        said("/status", Some("…")),
+        said("/run fix", Some("two")),
+        said(&"long ".repeat(500), None),
+    ];
     show("lately", &reply_text::lately(&before).unwrap());
     for (name, event) in [
         ("tool", AgentEvent::ToolUse { name: "Edit".into(), about: "src/main.rs".into() }),

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use grove_git::reading::{self, Ended, Mark, Reading};
 use grove_model::{Moment, Nonce, Owner};
@@ -202,26 +204,27 @@ async fn a_repository_that_git_alone_can_add_to_is_looked_at_too() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn many_at_once_trouble_nobody() {
     with_every_git(TestRepo::with_git, async |world| {
         let rounds = (0..8).map(async |_| {
-            for _ in 0..4 {
+            for _ in 0..8 {
                 assert_eq!(world.end(world.read("HEAD").await).await, Ended::Gone);
             }
         });
-        let mut all = Box::pin(join(rounds));
-        let beside = async {
-            loop {
-                let output = world.test.command(world.test.path(), &["worktree", "list"]).output().unwrap();
-                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::select! {
-            () = &mut all => {}
-            () = beside => {}
-        }
+        let (done, test, began) = (AtomicBool::new(false), &world.test, Instant::now());
+        std::thread::scope(|scope| {
+            let beside = || {
+                while !done.load(Ordering::SeqCst) && began.elapsed() < Duration::from_secs(60) {
+                    let output = test.command(test.path(), &["worktree", "list"]).output().unwrap();
+                    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                }
+            };
+            let others = [scope.spawn(beside), scope.spawn(beside)];
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(join(rounds)));
+            done.store(true, Ordering::SeqCst);
+            others.into_iter().for_each(|other| other.join().unwrap());
+        });
         world.assert_nothing_left();
     })
     .await;

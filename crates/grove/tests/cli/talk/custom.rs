@@ -48,14 +48,20 @@ fn orphans(grove: &Sandbox) -> Vec<PathBuf> {
     listed.as_array().unwrap().iter().map(|orphan| PathBuf::from(orphan["path"].as_str().unwrap())).collect()
 }
 
-/// Nothing is left of what was laid out for reading.
+/// How much is left of what was laid out for reading.
+fn laid_out(grove: &Sandbox) -> usize {
+    let of_readings = |folder: PathBuf| {
+        let entries = folder.read_dir().into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("reading-")).count()
+    };
+    usize::from(grove.grove_home().join("readings").exists())
+        + of_readings(grove.grove_home().join("locks"))
+        + of_readings(grove.repo.path().join(".git/grove"))
+}
+
 #[track_caller]
 fn assert_nothing_laid_out(grove: &Sandbox) {
-    assert!(!grove.grove_home().join("readings").exists());
-    let locks = grove.grove_home().join("locks").read_dir().into_iter().flatten().flatten();
-    assert_eq!(locks.filter(|lock| lock.file_name().to_string_lossy().starts_with("reading-")).count(), 0);
-    let ours = grove.repo.path().join(".git/grove").read_dir().into_iter().flatten().flatten();
-    assert_eq!(ours.filter(|entry| entry.file_name().to_string_lossy().starts_with("reading-")).count(), 0);
+    assert_eq!(laid_out(grove), 0);
 }
 
 /// A command that only looks, says where it is in `file`, and goes on until `go` is there.
@@ -138,8 +144,7 @@ both_engines! {
         server.kill();
         assert!(path.exists());
         let server = TestServer::start(&grove);
-        wait_for(|| worktrees(&grove) == 1 && !path.exists());
-        assert_nothing_laid_out(&grove);
+        wait_for(|| worktrees(&grove) == 1 && !path.exists() && laid_out(&grove) == 0);
         assert!(environments(&grove).is_empty());
         let said = server.settled("c");
         assert_eq!(said, ["“/run look” was interrupted by a restart. /retry runs it again."]);
@@ -300,6 +305,19 @@ fn all_commands_are_listed_and_the_nearest_folder_wins() {
     );
     assert!(run("/run link").starts_with("There is no custom command `link`"));
     assert_eq!(run("/run"), "NAME is missing.\nWrite `/run NAME [ARGS]`; `/commands` lists the names.");
+}
+
+#[test]
+fn only_so_many_are_read() {
+    let (grove, server) = echoing(sqlite(), TestRepo::new());
+    for number in 0..502 {
+        grove.repo.write(&format!(".claude/commands/c{number}.md"), "claude");
+    }
+    commit(&grove, &[(".grove/commands/ours.md", "grove")]);
+    let said = server.ask("c", "/commands").join("");
+    assert_eq!(said.lines().count(), 501);
+    assert!(said.contains("- `/run ours`: grove\n"), "the first folder comes first");
+    assert!(said.ends_with("\n3 more are left out: there are too many."), "{said}");
 }
 
 #[test]
