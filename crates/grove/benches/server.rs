@@ -153,7 +153,7 @@ fn webhooks() {
                 let body = body.to_string();
                 let signed = grove_testkit::github::signature(SECRET, body.as_bytes());
                 let began = Instant::now();
-                let request = agent.post(&url).header("x-github-event", "issue_comment");
+                let request = agent.post(url).header("x-github-event", "issue_comment");
                 let request = request.header("x-github-delivery", &id).header("x-hub-signature-256", &signed);
                 request.send(body.as_bytes()).expect("taken");
                 times.push(began.elapsed().as_secs_f64() * 1e3);
