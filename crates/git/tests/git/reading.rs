@@ -217,7 +217,10 @@ async fn many_at_once_trouble_nobody() {
             let beside = || {
                 while !done.load(Ordering::SeqCst) && began.elapsed() < Duration::from_secs(60) {
                     let output = test.command(test.path(), &["worktree", "list"]).output().unwrap();
-                    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                    let said = String::from_utf8_lossy(&output.stderr);
+                    // Git stumbles over an entry that goes while it lists them, whoever takes it away.
+                    let gone_meanwhile = said.contains("No such file or directory") && said.contains("/worktrees/");
+                    assert!(output.status.success() || gone_meanwhile, "{said}");
                 }
             };
             let others = [scope.spawn(beside), scope.spawn(beside)];
