@@ -124,3 +124,20 @@ fn answers_that_are_not_to_grow_come_whole() {
     assert_eq!(office.answered(issue, 2)[1], "first\nlast");
     assert_eq!(office.github.comments(issue).pop().unwrap().versions.len(), 1);
 }
+
+#[test]
+fn bad_credentials_are_not_shown_again_and_again() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Locked out", "");
+    office.at_rest();
+    github.revoke_tokens();
+    let asked = || github.requests().len();
+    let before = asked();
+    for n in 0..10 {
+        github.comment("alice", issue, &format!("@grove echo {n}"));
+    }
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(asked() - before <= 4, "{} requests", asked() - before);
+    assert_eq!(office.replies(issue), Vec::<String>::new());
+}

@@ -51,6 +51,8 @@ pub struct Adapter {
     /// Without credentials what comes in is kept, and waits.
     github: Option<Github>,
     us: Mutex<Us>,
+    /// GitHub is left alone until then.
+    rest_until: Mutex<Instant>,
     /// What somebody may do in a repository, and when that was asked.
     permissions: Mutex<HashMap<(String, u64), (Permission, Instant)>>,
 }
@@ -73,6 +75,7 @@ impl Adapter {
             access: Access::new(&settings.allowed_users, settings.allow_all),
             us: Mutex::new(Us { name, account: None, is_app }),
             permissions: Mutex::default(),
+            rest_until: Mutex::new(Instant::now()),
             talks: talks.clone(),
             settings,
             new,

@@ -1,8 +1,8 @@
 //! Works off what was kept: the threads side by side, each in its order.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use grove_engine::owner::{LEASE, is_gone, this_process};
@@ -39,35 +39,60 @@ pub(super) enum Stuck {
 }
 
 pub(super) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: watch::Receiver<bool>) {
+    let mut failures = 0;
     while !*ending.borrow_and_update() {
-        if adapter.us().account.is_none() {
-            adapter.learn_who_we_are(github).await;
-        }
-        match adapter.work_off(github).await {
-            // There may be more behind it.
-            Ok(true) => continue,
-            Ok(false) => {}
-            Err(error) => tracing::warn!("what GitHub told could not be looked at: {error}"),
+        let rest = adapter.rest().saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            if adapter.us().account.is_none() {
+                failures = if adapter.learn_who_we_are(github, failures).await { 0 } else { failures + 1 };
+                continue;
+            }
+            match adapter.work_off(github).await {
+                // There may be more behind it.
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => tracing::warn!("what GitHub told could not be looked at: {error}"),
+            }
         }
         tokio::select! {
-            () = adapter.new.notified() => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = adapter.new.notified(), if rest.is_zero() => {}
+            () = tokio::time::sleep(if rest.is_zero() { LOOK } else { rest }) => {}
             _ = ending.changed() => {}
         }
     }
 }
 
 impl Adapter {
-    async fn learn_who_we_are(&self, github: &Github) {
+    /// Nothing is asked of GitHub before this: it asked for that, or did not answer.
+    fn rest(&self) -> Instant {
+        *self.rest_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rest_for(&self, pause: SignedDuration) {
+        let until = Instant::now() + pause.unsigned_abs();
+        let mut rest = self.rest_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *rest = until.max(*rest);
+    }
+
+    /// Whether that is known now; if not, all of it waits.
+    async fn learn_who_we_are(&self, github: &Github, failures: i64) -> bool {
         match github.whoami().await {
             Ok(account) => {
                 tracing::info!("on GitHub as {}", account.name);
                 self.is("connected", &format!("as {}", account.name)).await;
-                self.us.lock().unwrap_or_else(std::sync::PoisonError::into_inner).account = account.user;
+                // An App that is installed nowhere has no account yet, and nobody who could call it.
+                let unknown = account.user.is_none();
+                self.us.lock().unwrap_or_else(PoisonError::into_inner).account = account.user;
+                if unknown {
+                    self.rest_for(SignedDuration::from_secs(30));
+                }
+                true
             }
             Err(error) => {
                 tracing::warn!("who we are on GitHub is not known yet: {error}");
                 self.is("failing", &error.to_string()).await;
+                self.rest_for(pause(&error, failures).unwrap_or(SignedDuration::from_secs(PAUSE.1)));
+                false
             }
         }
     }
@@ -123,6 +148,7 @@ impl Adapter {
                 Some(pause) => {
                     tracing::warn!("delivery {} waits {} s: {why}", event.delivery, pause.as_secs());
                     store.event_later(event.id, now.plus(pause), &why).await?;
+                    self.rest_for(pause);
                     return Ok(any);
                 }
                 None => {
