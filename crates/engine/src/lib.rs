@@ -8,6 +8,9 @@
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
 //! * [`diff`]: what was changed in an environment.
 //! * [`finish`]: the end of a piece of work: merged, or given up.
+//! * [`forge`]: the seam to whoever hosts the repositories.
+//! * [`push`]: a branch goes to its remote.
+//! * [`pull_request`]: what is known of an environment's pull request.
 //! * [`sync`]: an environment is brought up to date.
 //! * [`cleanup`]: environments go when their work is finished.
 //! * [`size`]: how much room environments take.
@@ -29,9 +32,12 @@ pub mod custom;
 pub mod diff;
 pub mod doctor;
 pub mod finish;
+pub mod forge;
 pub mod isolation;
 pub mod letterbox;
 pub mod owner;
+pub mod pull_request;
+pub mod push;
 pub mod reconcile;
 pub mod redact;
 pub mod removal;

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
+use grove_git::push::Pushed;
 use grove_model::{CommitSha, Hints};
 use grove_store::{Exchange, Usage};
 
 use crate::Problem;
 use crate::agent::{AgentError, AgentEvent, Cancel, Ended, NoAgent};
 use crate::isolation::resolve::Relation;
-use crate::isolation::{How, Left, Outcome};
+use crate::isolation::{How, IsolationError, Left, Outcome};
 
 /// The longest answer that is kept; of a longer one, its end.
 const LONGEST: usize = 1024 * 1024;
@@ -88,6 +89,31 @@ pub fn place(outcome: &Outcome, hints: &Hints, new_here: bool) -> Vec<String> {
         None => notices.push(format!("Working in isolated branch `{branch}`")),
     }
     notices
+}
+
+/// A repository is heard of for the first time.
+pub fn cloning(name: &str) -> String {
+    format!("Cloning `{name}`…")
+}
+
+/// A pull request has commits that the worktree has not.
+pub fn behind(branch: &str, number: Option<u64>, head: &CommitSha) -> String {
+    let pull_request = number.map_or("The pull request".to_owned(), |number| format!("Pull request #{number}"));
+    format!(
+        "{pull_request} has new commits, up to {}, that the worktree `{branch}` has not; `/worktree sync` brings them in.",
+        head.short()
+    )
+}
+
+/// After a run, where pushing is automatic.
+pub fn pushed_after_run(branch: &str, pushed: Result<Pushed, IsolationError>) -> String {
+    match pushed {
+        Ok(pushed) => crate::words::done::pushed(branch, &pushed),
+        Err(error) => {
+            let problem = Problem::from(error);
+            for_chat(&format!("`{branch}` was not pushed: {} {}", problem.message, problem.hint))
+        }
+    }
 }
 
 pub fn removed_meanwhile(branch: &str) -> String {

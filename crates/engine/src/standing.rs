@@ -9,20 +9,12 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use async_trait::async_trait;
 use grove_git::verdict::{Subject, Tips, Verdict, verdicts, worked_on};
 use grove_git::{GitError, Repository};
 use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, Kind, MergeMethod, Moment, Status};
 use jiff::SignedDuration;
 
 use crate::isolation::{Isolation, IsolationError};
-
-/// Whoever hosts the repository and knows of its pull requests.
-#[async_trait]
-pub trait Forge: Send + Sync {
-    /// The head of the environment's pull request when it was merged, if it was.
-    async fn merged_head(&self, codebase: &Codebase, environment: &Environment) -> Option<CommitSha>;
-}
 
 /// How the work of one environment stands.
 #[derive(Clone, Debug)]
@@ -138,7 +130,8 @@ impl Isolation {
         Ok(found)
     }
 
-    /// The forge knows of merges that git cannot see, and is believed only for the same commit.
+    /// The forge knows of merges that git cannot see, and is believed only for the same commit. What it
+    /// told is in the record.
     async fn ask_forge(
         &self,
         codebase: &Codebase,
@@ -146,10 +139,14 @@ impl Isolation {
         environments: &[Environment],
         found: &mut HashMap<EnvironmentId, Verdict>,
     ) {
-        let Some(forge) = &self.forge else { return };
         for environment in environments {
             let Some(Verdict::Unmerged { ahead, behind }) = found.get(&environment.id).cloned() else { continue };
-            let merged = forge.merged_head(codebase, environment).await;
+            let told = environment.metadata.pr.as_ref().filter(|pr| pr.is_merged()).and_then(|pr| pr.head.clone());
+            let merged = match (told, &self.forge) {
+                (Some(told), _) => Some(told),
+                (None, Some(forge)) => forge.merged_head(codebase, environment).await,
+                (None, None) => None,
+            };
             if merged.is_some() && merged.as_ref() == tips.get(&environment.branch.full_ref()) {
                 found.insert(environment.id, Verdict::Merged { by: MergeMethod::Forge, ahead, behind });
             }

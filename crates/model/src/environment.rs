@@ -154,8 +154,22 @@ pub struct PullRequestInfo {
     pub number: u64,
     pub url: String,
     pub title: String,
+    /// `open`, `closed`, `merged`.
     pub state: String,
     pub created_at: String,
+    /// Its head as it was last told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitSha>,
+}
+
+impl PullRequestInfo {
+    pub fn is_open(&self) -> bool {
+        self.state.eq_ignore_ascii_case("open")
+    }
+
+    pub fn is_merged(&self) -> bool {
+        self.state.eq_ignore_ascii_case("merged")
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BranchName, CommitSha, Kind, Work, WorkError};
+use crate::{BranchName, CommitSha, Kind, PullRequestInfo, Work, WorkError};
 
 /// Something that came in from a platform.
 #[derive(Clone, Debug)]
@@ -38,6 +38,17 @@ pub enum Event {
     },
     /// The issue, pull request or thread was closed.
     Closed { merged: bool },
+    /// The pull request that is worked on has this head now.
+    Pushed { head: CommitSha },
+}
+
+/// A repository that may be cloned when work for it comes in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryHint {
+    /// As people call it: `owner/name`.
+    pub name: String,
+    /// Where it is cloned from, without credentials.
+    pub url: String,
 }
 
 /// What an adapter knows about the work.
@@ -56,6 +67,12 @@ pub struct Hints {
     #[serde(rename = "linkedPRs", deserialize_with = "or_null")]
     pub linked_prs: Vec<u64>,
     pub suggested_branch: Option<BranchName>,
+    /// What is known of the pull request itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<Box<PullRequestInfo>>,
+    /// The work is in this repository, which is not registered yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<Box<RepositoryHint>>,
 }
 
 impl Hints {

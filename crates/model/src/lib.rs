@@ -22,7 +22,7 @@ pub use folder::FolderName;
 pub use ids::{
     CodebaseId, CommitSha, ConversationId, EnvironmentId, MessageId, Nonce, NotASha, NotAnId, RepositoryFolders,
 };
-pub use incoming::{Event, Hints, Incoming, is_of_this_machine};
+pub use incoming::{Event, Hints, Incoming, RepositoryHint, is_of_this_machine};
 pub use owner::{NotAnOwner, Owner};
 pub use removal::{Answer, Question};
 pub use time::Moment;

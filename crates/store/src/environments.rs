@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use grove_model::{
     AdoptedFrom, BranchName, CodebaseId, CommitSha, Environment, EnvironmentId, EnvironmentMetadata, Kind, Moment,
-    Nonce, Owner, Status, WorkKey,
+    Nonce, Owner, PullRequestInfo, Status, WorkKey,
 };
 use sqlx::any::AnyRow;
 
@@ -55,6 +55,9 @@ const RENEW: &str = "UPDATE remote_agent_isolation_environments SET lease_until 
 const TAKE_OVER: &str = "UPDATE remote_agent_isolation_environments SET owner = $3, lease_until = $4 \
      WHERE id = $1 AND owner = $2 AND status IN ('creating', 'removing')";
 const KEEP_SIZE: &str = "UPDATE remote_agent_isolation_environments SET size_bytes = $2, size_at = $3 WHERE id = $1";
+const METADATA: &str = "SELECT id, metadata FROM remote_agent_isolation_environments WHERE id = $1";
+const KEEP_METADATA: &str = "UPDATE remote_agent_isolation_environments SET metadata = $3, updated_at = $4 \
+     WHERE id = $1 AND metadata = $2";
 const BY_ID: &str = select!("WHERE id = $1");
 const LIVE: &str = select!("WHERE codebase_id = $1 AND status <> 'destroyed' ORDER BY created_at, id");
 const ALL: &str = select!("WHERE codebase_id = $1 ORDER BY created_at, id");
@@ -326,6 +329,31 @@ impl Store {
                 i64::try_from(number).map_err(|_| StoreError::Other(format!("#{number} is no number of an {kind}")))?;
             sqlx::query(LINK).bind(id.to_string()).bind(kind.as_str()).bind(number).execute(&self.pool).await?;
             Ok(())
+        })
+        .await
+    }
+
+    /// Keeps what is known of an environment's pull request, and that it is about it.
+    pub async fn keep_pull_request(&self, id: EnvironmentId, pr: &PullRequestInfo) -> Result<(), StoreError> {
+        self.link(id, Kind::Pr, pr.number).await?;
+        self.retry(|| async {
+            // Somebody else may keep something else at the same moment.
+            for _ in 0..100 {
+                let found = sqlx::query(METADATA).bind(id.to_string()).fetch_optional(&self.pool).await?;
+                let Some(row) = found else { return Ok(()) };
+                let row = Reader { row: &row, table: "remote_agent_isolation_environments" };
+                let old = row.text("metadata")?;
+                let mut metadata: EnvironmentMetadata =
+                    serde_json::from_str(&old).map_err(|error| row.nonsense("metadata", &error))?;
+                metadata.pr = Some(pr.clone());
+                let new = serde_json::to_string(&metadata).map_err(|error| StoreError::Other(error.to_string()))?;
+                let keep = sqlx::query(KEEP_METADATA).bind(id.to_string()).bind(old).bind(new);
+                let kept = keep.bind(Moment::now().to_string()).execute(&self.pool).await?;
+                if kept.rows_affected() == 1 {
+                    return Ok(());
+                }
+            }
+            Err(StoreError::Busy)
         })
         .await
     }

@@ -1,5 +1,7 @@
 //! Registering repositories, and finding the one that is meant.
 
+mod workspace;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -157,7 +159,6 @@ impl Codebases {
     }
 
     async fn clone_here(&self, url: &str) -> Result<Repository, CodebaseError> {
-        let shown = grove_git::redact::credentials(url);
         let path = match owner_and_name(url) {
             Some((owner, name)) => format!("{}/{}", FolderName::sanitise(&owner), FolderName::sanitise(&name)),
             None => {
@@ -166,18 +167,11 @@ impl Codebases {
             }
         };
         let target = self.settings.home().join("repos").join(path);
+        let _lock = workspace::lock(&target).await?;
         if target.symlink_metadata().is_ok() {
             return Err(CodebaseError::CloneTaken(target));
         }
-        let parent = target.parent().unwrap_or(&target);
-        std::fs::create_dir_all(parent)
-            .map_err(|source| CodebaseError::Io { what: format!("{} cannot be made", parent.display()), source })?;
-        Repository::clone_to(&self.git, url, &target).await.map_err(|error| match error {
-            RepositoryError::Git(error @ GitError::Failed { .. }) => {
-                CodebaseError::CloneFailed { url: shown, line: error.line() }
-            }
-            other => other.into(),
-        })
+        workspace::clone(&self.git, url, &target).await
     }
 
     pub async fn named(&self, name: &str) -> Result<Codebase, CodebaseError> {

@@ -53,6 +53,18 @@ impl Line {
         Ok(Self { name, words: words.collect() })
     }
 
+    /// All that stands behind the name is one word: a title may have any quotes. Of several lines, the
+    /// first.
+    pub fn whole(text: &str) -> Self {
+        let first = text.trim().lines().next().unwrap_or_default();
+        let (name, rest) = first.split_once(char::is_whitespace).unwrap_or((first, ""));
+        let rest = rest.trim();
+        let quoted = ['"', '\''].into_iter().find_map(|quote| rest.strip_prefix(quote)?.strip_suffix(quote));
+        let rest = quoted.unwrap_or(rest).trim();
+        let words = if rest.is_empty() { Vec::new() } else { vec![rest.to_owned()] };
+        Self { name: name.trim_start_matches('/').to_owned(), words }
+    }
+
     /// The first word becomes the name: `worktree create x` is `create x`.
     pub fn next_word(&mut self) -> Option<String> {
         (!self.words.is_empty()).then(|| self.words.remove(0))
@@ -186,5 +198,16 @@ mod tests {
         assert!(Line::read("/x a b").unwrap().one("NAME").is_err());
         assert!(Line::read("/x --frce").unwrap().at_most_one().is_err());
         assert!(Line::read("/x --from").unwrap().value("--from").is_err());
+    }
+
+    #[test]
+    fn a_title_may_be_anything() {
+        let title = |text: &str| Line::whole(text).next_word();
+        assert_eq!(title("/pr Don't crash").as_deref(), Some("Don't crash"));
+        assert_eq!(title(" /pr  'Fix: the \"login\"' ").as_deref(), Some("Fix: the \"login\""));
+        assert_eq!(title("/pr --draft x\nmore").as_deref(), Some("--draft x"));
+        assert_eq!(title("/pr"), None);
+        assert_eq!(title("/pr \"\""), None);
+        assert_eq!(Line::whole("/pr x").name, "pr");
     }
 }

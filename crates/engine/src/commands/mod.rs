@@ -7,6 +7,7 @@ mod custom;
 mod cwd;
 mod help;
 mod line;
+mod push;
 mod reset;
 mod status;
 pub mod worktree;
@@ -47,11 +48,11 @@ pub const COMMANDS: &[Entry] = &[
     entry("run", "NAME [ARGS]", "run a custom command"),
     entry("trust", "", "approve scripts of the repository"),
     entry("push", "", "push the worktree's branch"),
-    entry("pr", "[TITLE]", "open a pull request"),
+    entry("pr", "[TITLE]", "push the worktree's branch and open its pull request"),
 ];
 
 /// Commands that a later version brings.
-const LATER: [&str; 3] = ["trust", "push", "pr"];
+const LATER: [&str; 1] = ["trust"];
 
 /// What somebody said, as far as commands go.
 #[derive(Debug)]
@@ -85,6 +86,7 @@ pub fn parse(text: &str) -> Result<Parsed, Problem> {
     Ok(match name {
         "retry" => Parsed::Retry,
         "run" => Parsed::Do(Deed::Custom(Call::read(text)?)),
+        "pr" => Parsed::Do(Deed::Command(Line::whole(text))),
         _ => Parsed::Do(Deed::Command(Line::read(text)?)),
     })
 }
@@ -102,6 +104,8 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
         "clone" => codebase::clone(desk, &line.one("URL")?).await,
         "cwd" => cwd::run(desk, line.at_most_one()?).await,
         "agent" => agent::run(desk, line.at_most_one()?).await,
+        "push" => Box::pin(push::push(desk, line)).await,
+        "pr" => Box::pin(push::pull_request(desk, line)).await,
         "worktree" => Box::pin(worktree::run(desk, line)).await,
         "commands" => custom::list(desk).await,
         later if LATER.contains(&later) => Err(not_yet(&format!("/{later}"))),

@@ -14,9 +14,9 @@ use grove_store::{Claim, ConversationRef, NewEnvironment, Store};
 use super::journal::{StoreJournal, fault_point};
 use super::resolve::{self, Choice, Facts, Relation, decide};
 use super::{IsolationError, IsolationProvider, IsolationRequest, Made, WorktreeProvider, mirror, places};
+use crate::forge::Forge;
 use crate::owner::{LEASE, is_gone, node, this_process};
 use crate::settings::{REPOSITORY_FILE, Settings};
-use crate::standing::Forge;
 use crate::view;
 
 /// What somebody asks for.

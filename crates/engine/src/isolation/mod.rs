@@ -26,6 +26,7 @@ use grove_git::GitError;
 use grove_git::base::BaseError;
 use grove_git::finish::FinishError;
 use grove_git::include::IncludeError;
+use grove_git::push::PushError;
 use grove_git::reading::ReadingError;
 use grove_git::removal::RemovalError;
 use grove_git::sync::SyncError;
@@ -34,6 +35,7 @@ use grove_model::{BranchName, Status, WorkError};
 use grove_store::StoreError;
 
 use crate::cleanup::Full;
+use crate::push::NoPush;
 use crate::removal::Refusal;
 use crate::settings::SettingsError;
 
@@ -108,6 +110,12 @@ pub enum IsolationError {
     Finish(Box<FinishError>),
     #[error(transparent)]
     Sync(Box<SyncError>),
+    #[error(transparent)]
+    NoPush(#[from] NoPush),
+    #[error(transparent)]
+    Push(Box<PushError>),
+    #[error("`{branch}` was pushed, but its pull request was not opened: {why}")]
+    Forge { branch: BranchName, why: String },
     #[error(transparent)]
     Removal(#[from] RemovalError),
     #[error("the files could not be laid out for reading")]

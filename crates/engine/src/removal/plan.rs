@@ -108,7 +108,7 @@ impl Isolation {
         }
         checks.push((Question::LiveRun, live_run(holder)));
         checks.push((Question::Conversations, self.used_by(environment, asker).await?));
-        let pr = environment.metadata.pr.as_ref().filter(|pr| pr.state.eq_ignore_ascii_case("open"));
+        let pr = environment.metadata.pr.as_ref().filter(|pr| pr.is_open());
         checks.push((Question::PullRequest, Answer::of(pr.map(|pr| format!("#{}", pr.number)))));
         Ok(Plan::Remove(Box::new(Removable { checks, entry, look })))
     }

@@ -93,6 +93,16 @@ pub enum Layout {
     Sibling,
 }
 
+/// When an environment's branch goes to its remote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PushPolicy {
+    /// When somebody says so.
+    Ask,
+    /// Also after every run that left commits.
+    Auto,
+    Never,
+}
+
 impl Settings {
     /// GROVE_HOME.
     pub fn home(&self) -> &Path {
@@ -230,6 +240,14 @@ impl Settings {
     /// Whether a run that a restart cut short is run again by itself.
     pub fn retry_on_restart(&self) -> bool {
         self.text("runs.on_restart") == Some("retry")
+    }
+
+    pub fn push(&self) -> PushPolicy {
+        match self.text("push") {
+            Some("auto") => PushPolicy::Auto,
+            Some("never") => PushPolicy::Never,
+            _ => PushPolicy::Ask,
+        }
     }
 
     pub fn default_agent(&self) -> Option<&str> {

@@ -9,8 +9,10 @@ mod closed;
 mod custom;
 mod folder;
 mod hear;
+mod pushed;
 mod queue;
 mod read;
+mod register;
 mod run;
 mod session;
 mod turn;
@@ -29,6 +31,7 @@ use tokio::sync::{Notify, broadcast, watch};
 use crate::agent::{Agents, Cancel};
 use crate::codebases::Codebases;
 use crate::commands;
+use crate::forge::Forge;
 use crate::isolation::Isolation;
 use crate::redact::Redactor;
 use crate::settings::Settings;
@@ -90,9 +93,20 @@ pub struct Desk<'a> {
 }
 
 impl Talks {
-    pub fn new(git: Git, store: Store, settings: Settings, redactor: Redactor, scope: Scope) -> Arc<Self> {
+    pub fn new(
+        git: Git,
+        store: Store,
+        settings: Settings,
+        forge: Option<Arc<dyn Forge>>,
+        redactor: Redactor,
+        scope: Scope,
+    ) -> Arc<Self> {
         let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
         let isolation = Isolation::new(git, store.clone(), settings.clone());
+        let isolation = match forge {
+            Some(forge) => isolation.connected_to(forge),
+            None => isolation,
+        };
         let agents = Agents::new(&settings);
         let (events, _) = broadcast::channel(256);
         let own = (scope == Scope::AcceptedHere).then(Mutex::default);

@@ -179,7 +179,7 @@ impl Talks {
         let desk = Desk { talks: self, conversation: &conversation, message: &message };
         let ending = match self.verdict_on(&message) {
             Some(ending) => ending,
-            None => match Box::pin(desk.dispatch(key, cancelled)).await {
+            None => match Box::pin(desk.begin(key, cancelled)).await {
                 Ok(ending) => ending,
                 Err(Broken::Problem(problem)) => Ending::refused(&problem),
                 Err(Broken::Store(error)) => return Err(error),
@@ -220,7 +220,9 @@ impl Talks {
         let set_aside = message.tries >= TRIES;
         let text = match &message.event {
             Event::Message { text, .. } => self.redactor.clean(text),
-            Event::Closed { .. } => return set_aside.then_some(Ending { answer: None, end: End::Failed }),
+            Event::Closed { .. } | Event::Pushed { .. } => {
+                return set_aside.then_some(Ending { answer: None, end: End::Failed });
+            }
         };
         if message.agent_at.is_some() && !self.settings.retry_on_restart() {
             return Some(Ending { answer: Some(reply_text::interrupted(&text)), end: End::Interrupted });
@@ -230,9 +232,21 @@ impl Talks {
 }
 
 impl Desk<'_> {
+    /// What is about a repository that is not registered yet makes it a codebase first.
+    async fn begin(&self, key: &TurnKey, cancelled: watch::Receiver<Option<Cancel>>) -> Result<Ending, Broken> {
+        let Some(repository) = self.wanted_repository() else { return self.dispatch(key, cancelled).await };
+        if let Some(ending) = self.register(key, repository, &cancelled).await? {
+            return Ok(ending);
+        }
+        let (talks, message) = (self.talks, self.message);
+        let Some(conversation) = talks.store.conversation(key.conversation).await? else { return Ok(Ending::silent()) };
+        Desk { talks, conversation: &conversation, message }.dispatch(key, cancelled).await
+    }
+
     async fn dispatch(&self, key: &TurnKey, cancelled: watch::Receiver<Option<Cancel>>) -> Result<Ending, Broken> {
         match &self.message.event {
             Event::Closed { merged } => self.closed(*merged).await,
+            Event::Pushed { head } => self.pushed(head).await,
             Event::Message { text, context, hints } => match commands::parse(text)? {
                 Parsed::Retry => Box::pin(self.retry(key, cancelled)).await,
                 Parsed::Do(deed) => {

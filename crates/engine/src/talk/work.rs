@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grove_model::{Codebase, Hints, Moment};
+use grove_model::{Codebase, CommitSha, Hints, Moment};
 use grove_store::TurnKey;
 use jiff::SignedDuration;
 use tokio::sync::watch;
@@ -14,6 +14,8 @@ use super::turn::{Broken, Ending};
 use super::{Desk, TalkEvent};
 use crate::agent::{Agent, AgentError, Cancel, Folder, Ready, Tools, WorkDir};
 use crate::isolation::{self, CreatedBy, Wish};
+use crate::pull_request::PullRequestNews;
+use crate::settings::PushPolicy;
 use crate::{Problem, reply_text};
 
 /// What somebody wrote, and what an adapter knows beside it.
@@ -85,7 +87,7 @@ impl Desk<'_> {
                     let ready = Folder::ready(self.talks.settings.home(), path.clone()).await;
                     WorkDir::NoCodebase(ready.map_err(|error| reply_text::no_scratch(&path, &error))?)
                 }
-                Some(codebase) => match self.isolated(key, codebase, &said, &mut told, &cancelled).await? {
+                Some(codebase) => match Box::pin(self.isolated(key, codebase, &said, &mut told, &cancelled)).await? {
                     Found::Place(place) => place,
                     Found::Moved => {
                         tokio::time::sleep(BRIEF).await;
@@ -102,8 +104,12 @@ impl Desk<'_> {
                 return Err(Broken::PutBack);
             }
             store.agent_starts(key, self.message.id).await?;
+            let before = self.tip(&place).await?;
             let ran = self.run(key, &*agent, &place, &said, &cancelled).await?;
             self.measure(&place);
+            if ran.is_ok() && cancelled.borrow().is_none() {
+                self.push_after_run(key, &place, before.as_ref()).await;
+            }
             match ran {
                 Ok(outcome) => return self.answer(&*agent, &said, outcome),
                 Err(AgentError::Moved(_)) if place.is_isolated() => tokio::time::sleep(BRIEF).await,
@@ -146,6 +152,11 @@ impl Desk<'_> {
             by: CreatedBy { platform: Some(self.conversation.platform.clone()), user: self.message.user.clone() },
         };
         let outcome = self.talks.isolation.create(codebase, &wish).await.map_err(Broken::blocked)?;
+        if let Some(pull_request) = &hints.pull_request {
+            let branch = hints.pr_branch.clone().filter(|_| !hints.is_fork_pr);
+            let news = PullRequestNews { pull_request: (**pull_request).clone(), branch };
+            self.talks.isolation.pull_request_changed(codebase, &news).await?;
+        }
         if !*told {
             let mut notices = Vec::new();
             if let Some(branch) = &self.conversation.removed_branch {
@@ -178,6 +189,28 @@ impl Desk<'_> {
                     waits = true;
                     self.talks.store.is_harmless(key, self.message.id).await?;
                 }
+            }
+        }
+    }
+
+    /// Where the branch is that is worked on, if that will be asked for.
+    async fn tip(&self, place: &WorkDir) -> Result<Option<CommitSha>, Broken> {
+        let WorkDir::Isolated(ready) = place else { return Ok(None) };
+        if self.talks.settings.push() != PushPolicy::Auto {
+            return Ok(None);
+        }
+        Ok(self.talks.isolation.tip(&ready.codebase, &ready.environment).await?)
+    }
+
+    /// Pushes what a run left, and says so, where that is wanted.
+    async fn push_after_run(&self, key: &TurnKey, place: &WorkDir, before: Option<&CommitSha>) {
+        let WorkDir::Isolated(ready) = place else { return };
+        let pushed = self.talks.isolation.push_after_run(&ready.codebase, &ready.environment, before).await;
+        if let Some(pushed) = pushed {
+            let words = reply_text::pushed_after_run(ready.environment.branch.as_str(), pushed);
+            // The answer is not lost for want of these words.
+            if let Err(error) = self.say(key, &[words]).await {
+                tracing::warn!("that a branch was pushed could not be said: {error}");
             }
         }
     }

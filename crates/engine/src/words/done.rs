@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use grove_git::finish::Finished;
+use grove_git::push::Pushed;
 use grove_git::removal::BranchFate;
 
 use crate::cleanup::Report;
+use crate::forge::Opened;
 use crate::removal::Removed;
 use crate::sync::Synced;
 
@@ -58,6 +60,21 @@ pub fn synced(branch: &str, synced: &Synced) -> String {
     } else {
         format!("`{branch}` has everything of {} already.", synced.from)
     }
+}
+
+pub fn pushed(branch: &str, pushed: &Pushed) -> String {
+    let (remote, at) = (&pushed.remote, pushed.at.short());
+    if pushed.new {
+        format!("Pushed `{branch}` to `{remote}`, at {at}.")
+    } else {
+        format!("`{remote}` has everything of `{branch}` already, at {at}.")
+    }
+}
+
+pub fn opened(opened: &Opened) -> String {
+    let pull_request = &opened.pull_request;
+    let verb = if opened.found { "It has" } else { "Opened" };
+    format!("{verb} pull request #{}: {}", pull_request.number, pull_request.url)
 }
 
 pub fn hibernated(branch: &str) -> String {

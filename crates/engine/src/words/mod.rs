@@ -5,6 +5,7 @@
 
 mod custom;
 pub mod done;
+mod push;
 mod removal;
 
 use grove_git::GitError;
@@ -145,6 +146,9 @@ impl From<GitError> for Problem {
             GitError::NotInstalled => ("git_missing", "Install git 2.39 or newer."),
             GitError::Interrupted { .. } => ("interrupted", "Nothing was left behind; start it again when you like."),
             GitError::TimedOut { .. } => ("git_timed_out", "Check the disk and the network, then try again."),
+            GitError::NoCredential { .. } => {
+                ("no_credential", "Check the token or the App in `adapters.github`; `grove doctor` says more.")
+            }
             GitError::Spawn(_) => ("git_failed", "Check the machine's limits on processes and files, then try again."),
             _ => ("git_failed", "Run the same command by hand in the repository to see more."),
         };
@@ -460,6 +464,11 @@ impl From<IsolationError> for Problem {
                 ),
                 SyncError::Git(error) => error.into(),
             },
+            IsolationError::NoPush(error) => push::not_pushed(&error, message),
+            IsolationError::Push(error) => push::failed(*error, message),
+            IsolationError::Forge { .. } => {
+                Problem::new("forge_failed", message, "`/pr` tries it again; or open it by hand.")
+            }
             IsolationError::Removal(error) => error.into(),
             IsolationError::NotLaidOut(error) => {
                 let problem = Problem::from(*error);

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use grove_engine::cleanup::Scope;
+use grove_engine::forge::Forge;
 use grove_engine::isolation::Isolation;
-use grove_engine::standing::Forge;
-use grove_model::{Codebase, CommitSha, Environment, MergeMethod, State};
+use grove_engine::pull_request::PullRequestNews;
+use grove_model::{Codebase, CommitSha, Environment, MergeMethod, PullRequestInfo, State};
 use grove_testkit::{Picture, TestRepo, both_engines};
 
 use crate::{World, task};
@@ -133,5 +134,33 @@ both_engines! {
             ]);
             assert_eq!(forge.asked(), ["unmerged"]);
         }
+    }
+}
+
+both_engines! {
+    async fn what_the_forge_told_is_believed_from_the_record(store: TestStore) {
+        let test = TestRepo::new();
+        let world = World::open(&test, &store).await;
+        let (merged, open) = (make(&world, "merged").await, make(&world, "open").await);
+        let told = |environment: &Environment, number: u64, state: &str, head: String| PullRequestInfo {
+            number,
+            url: format!("https://h/{}", environment.branch),
+            title: "A change".to_owned(),
+            state: state.to_owned(),
+            created_at: String::new(),
+            head: Some(head.parse().unwrap()),
+        };
+        for (number, environment, state) in [(7, &merged, "merged"), (8, &open, "open")] {
+            let head = commit(&test, environment, state);
+            let pull_request = told(environment, number, state, head);
+            let news = PullRequestNews { pull_request, branch: Some(environment.branch.clone()) };
+            let about = world.isolation.pull_request_changed(&world.codebase, &news).await.unwrap();
+            assert_eq!(about.iter().map(|e| e.id).collect::<Vec<_>>(), [environment.id]);
+        }
+        let listed = listed(&world.isolation, &world.codebase).await;
+        assert_eq!(listed[0].2, Some(MergeMethod::Forge));
+        assert_eq!(listed[1].2, None);
+        let kept = world.store.environment(merged.id).await.unwrap().unwrap();
+        assert_eq!((kept.related_prs, kept.metadata.pr.map(|pr| pr.number)), (vec![7], Some(7)));
     }
 }

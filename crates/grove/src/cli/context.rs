@@ -8,6 +8,7 @@ use grove_engine::isolation::{Isolation, find};
 use grove_engine::settings::{Environment, Settings};
 use grove_git::Git;
 use grove_model::Codebase;
+use grove_platforms::github::connection::Connection;
 use grove_store::{Options, Store};
 
 pub struct Context {
@@ -27,7 +28,11 @@ impl Context {
             )
         })?;
         let settings = Settings::load(&environment)?;
-        Ok(Self { json, cwd: environment.cwd, git: Git::default(), settings })
+        let git = match Connection::new(settings.github()) {
+            Some(github) => Git::default().with_keyring(github),
+            None => Git::default(),
+        };
+        Ok(Self { json, cwd: environment.cwd, git, settings })
     }
 
     /// The store, made on first use.

@@ -20,11 +20,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware;
 use grove_engine::Problem;
+use grove_engine::forge::Forge;
 use grove_engine::redact::Redactor;
 use grove_engine::settings::Settings;
 use grove_engine::talk::{Scope, Talks};
 use grove_git::Git;
 use grove_platforms::github::adapter::Adapter;
+use grove_platforms::github::connection::Connection;
 use grove_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
@@ -91,7 +93,8 @@ impl Server {
             Duty::All => Scope::Everything,
             Duty::Chat => Scope::AcceptedHere,
         };
-        let talks = Talks::new(git, store, settings.clone(), redactor, scope);
+        let forge = Connection::new(settings.github()).map(|github| github as Arc<dyn Forge>);
+        let talks = Talks::new(git, store, settings.clone(), forge, redactor, scope);
         let github = match duty {
             Duty::All => Adapter::new(&talks, settings).map_err(|error| {
                 let message = grove_engine::words::sentence(&error.to_string());

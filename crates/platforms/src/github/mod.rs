@@ -3,11 +3,12 @@
 //! What comes in goes through [`verify`] (is it GitHub's?), [`payload`] and [`event`] (what
 //! happened), [`translate`] (is it for us?), [`access`] (may they?) and [`context`] (what the agent
 //! should know) and becomes an `Incoming`. [`api`] is the way out. Everything but [`api`] is pure;
-//! [`adapter`] is where it all is put to work.
+//! [`adapter`] is where it all is put to work, [`connection`] what git and commands need of it.
 
 pub mod access;
 pub mod adapter;
 pub mod api;
+pub mod connection;
 pub mod context;
 pub mod event;
 pub mod links;
@@ -17,4 +18,5 @@ pub mod payload;
 pub mod repo;
 pub mod translate;
 pub mod verify;
+pub mod web;
 pub mod wire;

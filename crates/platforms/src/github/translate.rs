@@ -173,6 +173,7 @@ impl Asked<'_> {
             pr_sha: pull.head_sha(),
             is_fork_pr: pull.is_from_fork(),
             linked_issues,
+            pull_request: pull.info().map(Box::new),
             ..hints
         })
     }

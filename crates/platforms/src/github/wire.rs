@@ -1,7 +1,7 @@
 //! GitHub's JSON, as its webhooks and its API write it: only what we look at, and of that only what
 //! cannot be missing is required.
 
-use grove_model::{BranchName, CommitSha};
+use grove_model::{BranchName, CommitSha, PullRequestInfo};
 use serde::{Deserialize, Deserializer};
 
 use super::event::Spot;
@@ -157,6 +157,19 @@ struct EndRepository {
 impl Pull {
     pub fn is_merged(&self) -> bool {
         self.merged == Some(true) || self.merged_at.is_some()
+    }
+
+    /// What the record keeps of it; `None` without its address.
+    pub fn info(&self) -> Option<PullRequestInfo> {
+        let state = if self.is_merged() { "merged" } else { self.state.as_deref().unwrap_or("open") };
+        Some(PullRequestInfo {
+            number: self.number,
+            url: self.html_url.clone()?,
+            title: crate::clean::one_line(self.title.as_deref().unwrap_or_default(), 300),
+            state: state.to_owned(),
+            created_at: self.created_at.clone().unwrap_or_default(),
+            head: self.head_sha(),
+        })
     }
 
     /// `None` for what git would not take.

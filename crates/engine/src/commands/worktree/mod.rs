@@ -79,6 +79,22 @@ fn help() -> String {
     listed("/worktree ", COMMANDS)
 }
 
+/// The conversation's own environment.
+pub(super) async fn own(desk: &Desk<'_>, line: &mut Line) -> Result<(Codebase, Environment), Problem> {
+    if let Some(word) = line.at_most_one()? {
+        let message = format!("`/{}` does not know what to do with `{word}`.", line.name);
+        return Err(Problem::new("usage", message, "It is about the worktree of this conversation."));
+    }
+    let codebase = codebase(desk).await?;
+    let environment = match desk.conversation.environment {
+        Some(id) => desk.talks.store.environment(id).await?,
+        None => None,
+    };
+    let hint = "Say what should be done, or go to a worktree with `/worktree link NAME`.";
+    let nowhere = || Problem::new("no_worktree", "This conversation works in no worktree.", hint);
+    Ok((codebase, environment.ok_or_else(nowhere)?))
+}
+
 /// The environment that is named, or the conversation's own.
 async fn meant(desk: &Desk<'_>, line: &mut Line) -> Result<(Codebase, Environment), Problem> {
     let codebase = codebase(desk).await?;

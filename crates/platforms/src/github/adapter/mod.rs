@@ -2,6 +2,7 @@
 
 mod door;
 mod place;
+mod pulls;
 mod show;
 mod translate;
 mod work;
@@ -20,8 +21,10 @@ use tokio::sync::{Notify, watch};
 use super::access::{Access, Permission};
 use super::api::{Credentials, Github, SetupError};
 use super::mention::BotName;
+use super::repo::RepoName;
 use super::translate::{GITHUB, Us};
 use super::verify::Secrets;
+use super::web::Web;
 
 pub use door::{Knock, Refused};
 
@@ -35,6 +38,10 @@ pub enum BadSettings {
     BotName(String),
     #[error("the App's private key {path} cannot be read: {why}")]
     KeyFile { path: String, why: String },
+    #[error("`{0}` in `adapters.github.repos` is not the name of a repository, such as `owner/name`")]
+    Repository(String),
+    #[error("`adapters.github.token` or an App is missing")]
+    NoCredentials,
     #[error("`adapters.github` cannot be used: {0}")]
     Setup(#[from] SetupError),
 }
@@ -48,6 +55,10 @@ pub struct Adapter {
     /// Something new was kept.
     new: Arc<Notify>,
     access: Access,
+    /// Only these are worked for, and are cloned when they are heard of; empty: those that are
+    /// registered.
+    repos: Vec<RepoName>,
+    web: Option<Web>,
     /// Without credentials what comes in is kept, and waits.
     github: Option<Github>,
     us: Mutex<Us>,
@@ -65,6 +76,8 @@ impl Adapter {
             return Ok(None);
         }
         let name = BotName::parse(&settings.bot_name).ok_or(BadSettings::BotName(settings.bot_name.clone()))?;
+        let repo = |name: &String| RepoName::parse(name).ok_or_else(|| BadSettings::Repository(name.clone()));
+        let repos = settings.repos.iter().map(repo).collect::<Result<_, _>>()?;
         let github = settings.credentials.as_ref().map(|credentials| client(&settings, credentials)).transpose()?;
         let is_app = github.as_ref().is_some_and(Github::is_app);
         let new = Arc::new(Notify::new());
@@ -76,6 +89,8 @@ impl Adapter {
             us: Mutex::new(Us { name, account: None, is_app }),
             permissions: Mutex::default(),
             rest_until: Mutex::new(Instant::now()),
+            repos,
+            web: Web::of_api(&settings.api_url),
             talks: talks.clone(),
             settings,
             new,
@@ -109,7 +124,7 @@ impl Adapter {
     }
 }
 
-fn client(settings: &GithubSettings, credentials: &GithubCredentials) -> Result<Github, BadSettings> {
+pub(super) fn client(settings: &GithubSettings, credentials: &GithubCredentials) -> Result<Github, BadSettings> {
     let credentials = match credentials {
         GithubCredentials::Token(token) => Credentials::Token(SecretString::from(token.clone())),
         GithubCredentials::App { id, private_key_file } => {

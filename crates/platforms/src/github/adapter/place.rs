@@ -1,12 +1,35 @@
 //! The codebase that a repository is.
 
-use grove_model::Codebase;
+use grove_model::{Codebase, RepositoryHint};
 use grove_store::StoreError;
 
 use super::Adapter;
 use crate::github::repo::RepoName;
 
+/// Where the work of a repository goes.
+pub(super) enum Home {
+    Known(Box<Codebase>),
+    /// It is cloned for the first work that comes in.
+    New(RepositoryHint),
+    /// Nowhere, and why.
+    Refused(String),
+}
+
 impl Adapter {
+    pub(super) async fn home_of(&self, repo: &RepoName) -> Result<Home, StoreError> {
+        let listed = self.repos.iter().any(|listed| listed.is(repo));
+        if !self.repos.is_empty() && !listed {
+            return Ok(Home::Refused(format!("{repo} is not in adapters.github.repos")));
+        }
+        if let Some(codebase) = self.codebase_of(repo).await? {
+            return Ok(Home::Known(Box::new(codebase)));
+        }
+        Ok(match self.web.as_ref().filter(|_| listed) {
+            Some(web) => Home::New(RepositoryHint { name: repo.to_string(), url: web.address(repo) }),
+            None => Home::Refused(format!("{repo} is not registered")),
+        })
+    }
+
     /// The codebase of a repository: the one whose remote it is, or the only one, if that is not plainly
     /// another repository.
     pub(super) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {

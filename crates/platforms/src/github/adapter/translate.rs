@@ -3,8 +3,10 @@
 use std::sync::PoisonError;
 use std::time::Instant;
 
+use grove_model::Event;
 use grove_store::RawEvent;
 
+use super::place::Home;
 use super::work::Stuck;
 use super::{Adapter, BELIEVED};
 use crate::github::access::{Permission, Verdict};
@@ -27,6 +29,7 @@ impl Adapter {
         if let Some(installation) = happening.installation {
             github.seen_by(&happening.repo.name, installation)?;
         }
+        self.told_of_pull(&happening).await?;
         match look(&happening, &self.us()) {
             Look::Ignored(why) => Ok(format!("ignored: {why}")),
             Look::Closed(incoming) => {
@@ -43,17 +46,28 @@ impl Adapter {
 
     async fn asked(&self, github: &Github, happening: &Happening, asked: &Asked<'_>) -> Result<String, Stuck> {
         let repo = &happening.repo.name;
+        let home = self.home_of(repo).await?;
+        if let Home::Refused(why) = home {
+            return Ok(format!("refused: {why}"));
+        }
         match self.verdict(github, repo, asked.author()).await? {
             Verdict::Allowed => {}
             Verdict::Refused(why) => return Ok(format!("refused: {why}")),
             Verdict::NotKnown => return Err(Stuck::Hopeless("whether they may is not known".to_owned())),
         }
-        let Some(codebase) = self.codebase_of(repo).await? else {
-            return Ok(format!("refused: {repo} is not registered"));
-        };
         let facts = self.facts(github, happening, asked).await?;
-        let incoming = asked.incoming(&facts).map_err(|error| Stuck::Hopeless(error.to_string()))?;
-        let accepted = self.talks.accept_about(&incoming, Some(&codebase)).await?;
+        let mut incoming = asked.incoming(&facts).map_err(|error| Stuck::Hopeless(error.to_string()))?;
+        let codebase = match home {
+            Home::Known(codebase) => Some(codebase),
+            Home::New(repository) => {
+                if let Event::Message { hints, .. } = &mut incoming.event {
+                    hints.repository = Some(Box::new(repository));
+                }
+                None
+            }
+            Home::Refused(_) => None,
+        };
+        let accepted = self.talks.accept_about(&incoming, codebase.as_deref()).await?;
         if accepted.repeated {
             return Ok("taken before".to_owned());
         }

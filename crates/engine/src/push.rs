@@ -1,0 +1,134 @@
+//! An environment's branch goes to its remote, and becomes a pull request: by us, not by the agent.
+
+use grove_git::Repository;
+use grove_git::base::choose_remote;
+use grove_git::push::{PushError, Pushed, push};
+use grove_model::{BranchName, Codebase, CommitSha, Environment, Kind};
+
+use crate::forge::{NewPullRequest, Opened, Title};
+use crate::isolation::{Isolation, IsolationError};
+use crate::settings::PushPolicy;
+
+/// Why a branch is not pushed, before anybody is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPush {
+    #[error("pushing is switched off (`push = \"never\"`)")]
+    SwitchedOff,
+    #[error("`{branch}` holds pull request #{number} for review, and whoever opened it pushes it")]
+    ForReview { branch: BranchName, number: u64 },
+    #[error("`{branch}` is the default branch, which is not pushed from here")]
+    DefaultBranch { branch: BranchName },
+    #[error("this repository has no remote")]
+    NoRemote,
+    #[error("nobody is connected who could open a pull request for `{codebase}`")]
+    NoForge { codebase: String },
+    #[error("it is not known which branch `{branch}` should go into")]
+    NoBase { branch: BranchName },
+}
+
+impl Isolation {
+    /// Whether an environment's branch may be pushed at all; a plain look at what is known.
+    fn may_push(&self, codebase: &Codebase, environment: &Environment) -> Result<(), NoPush> {
+        if self.settings.push() == PushPolicy::Never {
+            return Err(NoPush::SwitchedOff);
+        }
+        let branch = &environment.branch;
+        let of_pull_request = matches!(environment.work.kind(), Kind::Pr | Kind::Review);
+        if let Some(number) = environment.work.number().filter(|_| of_pull_request)
+            && branch.as_str().ends_with(&format!("pr-{number}-review"))
+        {
+            return Err(NoPush::ForReview { branch: branch.clone(), number });
+        }
+        let bases = [codebase.default_branch.as_deref(), self.settings.base_branch()];
+        if bases.into_iter().flatten().any(|base| base == branch.as_str()) {
+            return Err(NoPush::DefaultBranch { branch: branch.clone() });
+        }
+        Ok(())
+    }
+
+    /// Pushes an environment's branch to its remote, never by force.
+    pub async fn push(&self, codebase: &Codebase, environment: &Environment) -> Result<Pushed, IsolationError> {
+        self.may_push(codebase, environment)?;
+        let repo = self.repository(codebase);
+        let remote = choose_remote(self.settings.remote(), &repo.remotes().await?)?.ok_or(NoPush::NoRemote)?;
+        let base = match environment.work.kind() {
+            // Its commits were made elsewhere.
+            Kind::Pr | Kind::Review => None,
+            Kind::Issue | Kind::Thread | Kind::Task => environment.base_sha.as_ref(),
+        };
+        let pushed = push(&repo, &environment.branch, &remote, base).await.map_err(|error| match error {
+            PushError::Git(error) => IsolationError::Git(error),
+            other => IsolationError::Push(Box::new(other)),
+        })?;
+        self.store.record(environment.id, "pushed", Some(pushed.at.as_str())).await?;
+        Ok(pushed)
+    }
+
+    /// After a run: pushes what it left, where that is wanted. `before` is where the branch was.
+    pub async fn push_after_run(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        before: Option<&CommitSha>,
+    ) -> Option<Result<Pushed, IsolationError>> {
+        if self.settings.push() != PushPolicy::Auto || self.may_push(codebase, environment).is_err() {
+            return None;
+        }
+        match self.tip(codebase, environment).await {
+            Ok(now) if now.is_none() || now.as_ref() == before => None,
+            Ok(_) => Some(self.push(codebase, environment).await),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Where an environment's branch is.
+    pub async fn tip(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<Option<CommitSha>, IsolationError> {
+        let refs = self.repository(codebase).refs(&[environment.branch.full_ref()]).await?;
+        Ok(refs.branch(&environment.branch).map(|line| line.at.clone()))
+    }
+
+    /// Pushes, and opens the pull request of the branch or finds the one that is open.
+    pub async fn open_pull_request(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        title: Option<&str>,
+    ) -> Result<(Pushed, Opened), IsolationError> {
+        let no_forge = || NoPush::NoForge { codebase: codebase.name.clone() };
+        self.may_push(codebase, environment)?;
+        let forge = self.forge.as_ref().filter(|forge| forge.hosts(codebase)).ok_or_else(no_forge)?;
+        let pushed = self.push(codebase, environment).await?;
+        let repo = self.repository(codebase);
+        let base = base_of(codebase, environment, &pushed.remote);
+        let base = base.ok_or_else(|| NoPush::NoBase { branch: environment.branch.clone() })?;
+        let subject = subject(&repo, &pushed.at).await?;
+        let new = NewPullRequest {
+            branch: &environment.branch,
+            base: &base,
+            title: title.map_or(Title::OfIssueOr(&subject), Title::Given),
+            issue: environment.work.number().filter(|_| environment.work.kind() == Kind::Issue),
+        };
+        let opened = forge
+            .open(codebase, &new)
+            .await
+            .map_err(|error| IsolationError::Forge { branch: environment.branch.clone(), why: error.to_string() })?;
+        self.keep_pull_request(codebase, environment, &opened.pull_request).await?;
+        Ok((pushed, opened))
+    }
+}
+
+/// The branch that the work began from, as the remote calls it.
+fn base_of(codebase: &Codebase, environment: &Environment, remote: &str) -> Option<String> {
+    let of_remote = |base: &str| base.strip_prefix(&format!("{remote}/")).map(str::to_owned);
+    let began = environment.base_ref.as_deref().and_then(of_remote);
+    began.or_else(|| codebase.default_branch.clone())
+}
+
+async fn subject(repo: &Repository, at: &CommitSha) -> Result<String, IsolationError> {
+    let show = repo.command("show").args(["--no-patch", "--no-show-signature", "--format=%s", at.as_str()]);
+    Ok(show.text().await?)
+}

@@ -1,0 +1,50 @@
+//! What is told of a pull request goes into the record.
+
+use grove_engine::isolation::IsolationError;
+use grove_engine::pull_request::PullRequestNews;
+use grove_model::{Event, Incoming};
+
+use super::Adapter;
+use super::work::Stuck;
+use crate::github::event::{Happening, PullKnown, What};
+use crate::github::translate::GITHUB;
+
+impl Adapter {
+    /// Keeps what an event says of its pull request; of new commits, those are told who work on it.
+    pub(super) async fn told_of_pull(&self, happening: &Happening) -> Result<(), Stuck> {
+        let PullKnown::Seen(pull) = &happening.thread.pull else { return Ok(()) };
+        let Some(pull_request) = pull.info() else { return Ok(()) };
+        let Some(codebase) = self.codebase_of(&happening.repo.name).await? else { return Ok(()) };
+        let branch = pull.branch().filter(|_| !pull.is_from_fork());
+        let head = pull_request.head.clone();
+        let news = PullRequestNews { pull_request, branch };
+        let environments = match self.talks.isolation.pull_request_changed(&codebase, &news).await {
+            Ok(environments) => environments,
+            Err(IsolationError::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!("what was told of a pull request could not be kept: {error}");
+                return Ok(());
+            }
+        };
+        let (What::Pushed, Some(head)) = (&happening.what, head) else { return Ok(()) };
+        for environment in environments {
+            for conversation in self.talks.store.conversations_of(environment.id).await? {
+                if conversation.platform != GITHUB {
+                    continue;
+                }
+                self.talks
+                    .accept(&Incoming {
+                        via: GITHUB.to_owned(),
+                        platform: GITHUB.to_owned(),
+                        delivery: Some(format!("{GITHUB} {} head {head}", conversation.id.to_lowercase())),
+                        conversation: conversation.id,
+                        parent: None,
+                        user: None,
+                        event: Event::Pushed { head: head.clone() },
+                    })
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}
