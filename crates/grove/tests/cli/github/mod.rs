@@ -1,9 +1,12 @@
 //! GitHub, end to end: somebody comments, somebody looks at the replies and at git. The client library
 //! and the webhooks are the real ones; only GitHub is ours (`grove_testkit::FakeGithub`).
 
+mod clone;
 mod deliveries;
+mod push;
 mod replies;
 mod story;
+mod world;
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,0 +1,148 @@
+//! Branches go to GitHub, and become pull requests.
+
+use std::fs;
+
+use grove_testkit::{TestRepo, TestServer};
+
+use super::world::World;
+
+#[test]
+fn the_work_is_pushed_and_becomes_a_pull_request() {
+    let world = World::start("");
+    let issue = world.github.issue("alice", "Login \"fails\"", "It does.");
+    world.ask_until(issue, "/push", |said| said.starts_with("This conversation works in no worktree."));
+    world
+        .ask_until(issue, &format!("env > {}/env; echo done", world.grove.repo.dir().display()), |said| said == "done");
+    let nothing = world.ask(issue, "/push");
+    assert!(nothing.starts_with("`issue-1` has no commits of its own yet."), "{nothing}");
+    world.commit(issue, "login.txt");
+    let pushed = world.ask(issue, "/push");
+    let sha = world.github.sha("issue-1").expect("it is there");
+    assert_eq!(pushed, format!("Pushed `issue-1` to `origin`, at {}.", &sha[..7]));
+    assert_eq!(world.ask(issue, "/push"), format!("`origin` has everything of `issue-1` already, at {}.", &sha[..7]));
+    let config = fs::read_to_string(world.workspace().join(".git/config")).unwrap();
+    assert!(config.contains("[branch \"issue-1\"]\n\tremote = origin\n\tmerge = refs/heads/issue-1"), "{config}");
+
+    world.commit(issue, "more.txt");
+    let opened = world.ask(issue, "/pr");
+    let url = format!("{}/octo/shop/pull/2", world.github.api_url());
+    assert!(opened.ends_with(&format!("Opened pull request #2: {url}")), "{opened}");
+    let pull = world
+        .github
+        .requests()
+        .into_iter()
+        .rev()
+        .find(|asked| asked.method == "POST" && asked.path.ends_with("/pulls"));
+    let pull: serde_json::Value = serde_json::from_str(&pull.expect("it was opened").body).unwrap();
+    assert_eq!(pull["title"], "Login \"fails\"");
+    assert_eq!((&pull["head"], &pull["base"], &pull["body"]), (&"issue-1".into(), &"main".into(), &"Fixes #1".into()));
+    let again = world.ask(issue, "/pr Don't open another");
+    assert!(again.ends_with(&format!("It has pull request #2: {url}")), "{again}");
+
+    // It is in the record, and in the file for others.
+    let environment = world.environments().remove(0);
+    assert_eq!(environment["metadata"]["related_prs"], serde_json::json!([2]));
+    let mirror = world.workspace().join(".grove/worktrees/issue-1/worktree.json");
+    let mirror = || serde_json::from_slice::<serde_json::Value>(&fs::read(&mirror).unwrap()).unwrap();
+    assert_eq!((&mirror()["pr"]["number"], &mirror()["pr"]["state"]), (&2.into(), &"open".into()));
+    assert_eq!(mirror()["pr"]["url"], url);
+
+    // Neither git's arguments, nor the agent's environment, nor any file has the token.
+    let env = fs::read_to_string(world.grove.repo.dir().join("env")).unwrap();
+    assert!(!env.contains("ghp_") && !env.contains("GROVE_GIT"), "{env}");
+    assert!(world.calls().lines().any(|call| call.contains(" push ")));
+    world.assert_secret_kept();
+}
+
+#[test]
+fn nothing_is_forced() {
+    let world = World::start("");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    world.commit(issue, "login.txt");
+    world.ask(issue, "/push");
+    let theirs = world.github.push("alice", "issue-1", "theirs.txt", "x");
+    world.commit(issue, "ours.txt");
+    let refused = world.ask(issue, "/push");
+    assert!(
+        refused.starts_with("`issue-1` has commits on `origin` that are not here.\nNothing was pushed"),
+        "{refused}"
+    );
+    assert_eq!(world.github.sha("issue-1"), Some(theirs.clone()));
+    let synced = world.ask(issue, "/worktree sync");
+    assert_eq!(synced, format!("Brought origin/issue-1 at {} into `issue-1`.", &theirs[..7]));
+    assert!(world.ask(issue, "/push").starts_with("Pushed `issue-1`"));
+}
+
+#[test]
+fn a_fork_is_not_pushed_to() {
+    let world = World::start("");
+    let pull = world.github.pull_from_fork("mallory", "fix", "A fix", "Please.");
+    world.ask_until(pull, "echo looked", |said| said == "looked");
+    for command in ["/push", "/pr"] {
+        let refused = world.ask(pull, command);
+        assert!(refused.starts_with("`pr-1-review` holds pull request #1 for review"), "{refused}");
+    }
+    assert_eq!(world.github.sha("pr-1-review"), None);
+}
+
+#[test]
+fn never_is_never() {
+    let world = World::start("push = \"never\"");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    world.commit(issue, "login.txt");
+    for command in ["/push", "/pr"] {
+        assert!(world.ask(issue, command).starts_with("Pushing is switched off (`push = \"never\"`)."));
+    }
+    assert_eq!(world.github.sha("issue-1"), None);
+}
+
+#[test]
+fn auto_pushes_what_a_run_left_and_says_so() {
+    let world = World::start("push = \"auto\"");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    let said = world.ask_until(issue, "echo hello", |said| said == "hello");
+    assert!(!said.iter().any(|said| said.contains("ushed")), "{said:?}");
+    let said = world.commit(issue, "login.txt");
+    let sha = world.github.sha("issue-1").expect("it is there");
+    assert_eq!(said, [format!("Pushed `issue-1` to `origin`, at {}.", &sha[..7]), "done".to_owned()]);
+}
+
+#[test]
+fn new_commits_of_a_pull_request_are_told_once() {
+    let world = World::start("");
+    world.github.push("alice", "feature", "feature.txt", "1");
+    let pull = world.github.pull("alice", "feature", "A feature", "Please.");
+    world.ask_until(pull, "echo looked", |said| said == "looked");
+    let before = world.said(pull).len();
+    let head = world.github.push("alice", "feature", "feature.txt", "2");
+    world.wait(|| world.said(pull).len() > before, || format!("{:#?}", world.said(pull)));
+    let told = format!(
+        "Pull request #1 has new commits, up to {}, that the worktree `feature` has not; `/worktree sync` brings them in.",
+        &head[..7]
+    );
+    assert_eq!(world.said(pull)[before..], [told]);
+    let last = world.github.deliveries().pop().expect("a delivery");
+    world.github.redeliver(&last.id);
+    let synced = world.ask(pull, "/worktree sync");
+    assert_eq!(synced, format!("Brought origin/feature at {} into `feature`.", &head[..7]));
+    // What we push ourselves is no news to us.
+    world.commit(pull, "ours.txt");
+    world.ask(pull, "/push");
+    assert_eq!(world.ask(pull, "echo quiet"), "quiet");
+
+    world.github.squash("alice", pull);
+    world.wait(|| world.environments()[0]["status"] == "destroyed", || format!("{:#?}", world.environments()));
+    assert_eq!(world.environments()[0]["metadata"]["pr"]["state"], "merged");
+}
+
+#[test]
+fn without_a_forge_a_branch_is_pushed_all_the_same() {
+    let grove = crate::sandbox(TestRepo::with_origin());
+    grove.grove(["codebase", "add", "--json"]).ok();
+    let server = TestServer::start(&grove);
+    server.ask("c", "echo x > x; git add x; git -c user.name=a -c user.email=a@b commit -qm x");
+    let refused = server.ask("c", "/pr").remove(0);
+    assert!(refused.contains("`adapters.github.token`"), "{refused}");
+    let pushed = server.ask("c", "/push").remove(0);
+    assert!(pushed.starts_with("Pushed `thread-") && pushed.contains(" to `origin`, at "), "{pushed}");
+}

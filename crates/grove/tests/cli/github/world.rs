@@ -1,0 +1,139 @@
+//! A GitHub whose repository is not here yet: real git goes there over HTTP, with a token.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use grove_testkit::github::{BOT, FakeGithub};
+use grove_testkit::{Sandbox, TestRepo, TestServer, gits};
+
+use crate::sandbox;
+
+const SECRET: &str = "the webhook's secret";
+
+/// A GitHub, and a server that is connected to it.
+pub struct World {
+    pub github: FakeGithub,
+    pub grove: Sandbox,
+    pub server: TestServer,
+    pub token: String,
+}
+
+impl World {
+    /// `octo/shop`, where alice may write; `settings` are lines of the config's beginning.
+    pub fn start(settings: &str) -> Self {
+        let github = FakeGithub::start("octo/shop");
+        github.user("alice", "write");
+        let token = github.token(BOT);
+        let grove = sandbox(TestRepo::new());
+        fs::create_dir_all(grove.grove_home()).unwrap();
+        // The agent does what the last line of its prompt says.
+        let agent = program(&grove.repo.dir().join("agent"), "tail -n 1 > \"$TMPDIR/said\"; sh \"$TMPDIR/said\"");
+        let config = format!(
+            "{settings}\n[agent]\ndefault = \"worker\"\n[agents.worker]\nkind = \"command\"\ncommand = [\"{}\"]\n\
+             env = {{ TMPDIR = \"{}\" }}\n[adapters.github]\ntoken = \"{token}\"\nwebhook_secret = \"{SECRET}\"\n\
+             api_url = \"{}\"\nrepos = [\"Octo/Shop\"]\nstreaming = \"batch\"\n",
+            agent.display(),
+            grove.repo.dir().display(),
+            github.api_url(),
+        );
+        fs::write(grove.grove_home().join("config.toml"), config).unwrap();
+        // A git that writes down what it was called with.
+        let bin = grove.repo.dir().join("bin");
+        let script = format!("printf '%s\\n' \"$*\" >> {}; exec {} \"$@\"", log(&grove).display(), gits()[0].display());
+        program(&bin.join("git"), &script);
+        let mut command = grove.command(["serve", "--listen", "127.0.0.1:0", "--test-adapter"]);
+        command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default()));
+        let server = TestServer::run(command, &grove);
+        github.webhook(&format!("{}/webhooks/github", server.address), SECRET);
+        Self { github, grove, server, token }
+    }
+
+    /// What the bot said in a thread, without the hidden lines.
+    pub fn said(&self, number: u64) -> Vec<String> {
+        let ours = self.github.comments(number).into_iter().filter(|comment| comment.author == BOT);
+        ours.map(|comment| comment.body.split("<!--").next().unwrap_or_default().trim().to_owned()).collect()
+    }
+
+    /// Says something to the bot and gives what it said then, up to the first that is `enough`.
+    #[track_caller]
+    pub fn ask_until(&self, number: u64, words: &str, enough: impl Fn(&str) -> bool) -> Vec<String> {
+        let before = self.said(number).len();
+        self.github.comment("alice", number, &format!("@grove {words}"));
+        self.wait(
+            || self.said(number)[before..].iter().any(|said| enough(said)),
+            || format!("{:#?}", self.said(number)),
+        );
+        self.said(number).split_off(before)
+    }
+
+    /// The one answer to a command.
+    #[track_caller]
+    pub fn ask(&self, number: u64, words: &str) -> String {
+        self.ask_until(number, words, |_| true).remove(0)
+    }
+
+    /// Lets the agent commit a file, in the worktree of an issue.
+    #[track_caller]
+    pub fn commit(&self, number: u64, file: &str) -> Vec<String> {
+        let identity = "-c user.name=agent -c user.email=agent@example.com";
+        let words =
+            format!("echo {file} > {file} && git add {file} && git {identity} commit -q -m 'Add {file}' && echo done");
+        self.ask_until(number, &words, |said| said == "done")
+    }
+
+    #[track_caller]
+    pub fn wait(&self, true_soon: impl Fn() -> bool, what: impl Fn() -> String) {
+        let began = Instant::now();
+        while !true_soon() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{} {:#?}", what(), self.server.logged());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.grove.grove_home().join("workspaces/octo/shop")
+    }
+
+    /// How git was called so far.
+    pub fn calls(&self) -> String {
+        fs::read_to_string(log(&self.grove)).unwrap_or_default()
+    }
+
+    /// The environments, also those that are gone.
+    pub fn environments(&self) -> Vec<serde_json::Value> {
+        let list = self.grove.grove(["worktree", "list", "--all", "--json", "--codebase", "shop"]).ok().json();
+        list.as_array().expect("a list").clone()
+    }
+
+    /// The token is in no file but the one that it was written into, and in no argument.
+    #[track_caller]
+    pub fn assert_secret_kept(&self) {
+        assert!(!self.calls().contains(&self.token), "an argument of git");
+        let mut open = vec![self.grove.repo.dir()];
+        while let Some(dir) = open.pop() {
+            for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+                let (path, kind) = (entry.path(), entry.file_type().unwrap());
+                if kind.is_dir() {
+                    open.push(path);
+                } else if kind.is_file() && path != self.grove.grove_home().join("config.toml") {
+                    let bytes = fs::read(&path).unwrap_or_default();
+                    let found = bytes.windows(self.token.len()).any(|part| part == self.token.as_bytes());
+                    assert!(!found, "{}", path.display());
+                }
+            }
+        }
+    }
+}
+
+fn log(grove: &Sandbox) -> PathBuf {
+    grove.repo.dir().join("calls")
+}
+
+fn program(path: &Path, script: &str) -> PathBuf {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_owned()
+}
