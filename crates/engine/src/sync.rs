@@ -18,50 +18,71 @@ pub struct Synced {
     pub changed: bool,
 }
 
+/// Where newer commits come from.
+enum Source {
+    /// A branch: `main`, `origin/main`.
+    Branch(String),
+    /// What the forge calls the head of a pull request that has no branch here.
+    PullRequest { remote: String, number: u64 },
+}
+
 impl Isolation {
-    /// Brings the base, or for a pull request its newer commits, into the environment. Unsaved changes and a conflict leave everything as it is.
+    /// Brings what was pushed to the branch itself, or else the base, into the environment; for a pull
+    /// request only its newer commits. Unsaved changes and a conflict leave everything as it is.
     pub async fn sync(&self, codebase: &Codebase, environment: &Environment) -> Result<Synced, IsolationError> {
         let may_be = [Status::Active, Status::Failed];
         let Held { lock: _lock, environment, removable: look } =
             self.hold(codebase, environment, &may_be, &Asker::Person).await?;
-        let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
         let in_the_way = [Question::Changes, Question::HiddenChanges, Question::InProgress, Question::LiveRun];
         let reasons = look.against(&in_the_way);
         if !reasons.is_empty() {
             return Err(self.refusal(environment, reasons));
         }
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let upstream = repo.upstream_of(&environment.branch).await?;
+        let repo = self.repository(codebase);
         let failed = |error| IsolationError::Sync(Box::new(error));
-        // A pull request that has no branch here: what the forge calls its head.
-        let pull_request = match environment.work.kind() {
-            Kind::Pr | Kind::Review if upstream.is_none() => environment.work.number(),
-            _ => None,
-        };
-        let remote = choose_remote(self.settings.remote(), &repo.remotes().await?).unwrap_or_default();
-        let (from, at) = match (pull_request, remote) {
-            (Some(number), Some(remote)) => {
+        let (own, last) = self.sources(&repo, &environment).await?;
+        if let Some(own) = own
+            // It may be gone there; a remote that does not answer says so for the base, too.
+            && let Ok(at) = newest(&repo, &own).await
+            && merge(&repo, &environment.path, &look.entry, &own, &at).await.map_err(failed)?
+        {
+            self.store.record(environment.id, "synced", Some(at.as_str())).await?;
+            return Ok(Synced { from: own, at, changed: true });
+        }
+        let (from, at) = match last {
+            Source::Branch(name) => (name.clone(), newest(&repo, &name).await.map_err(failed)?),
+            Source::PullRequest { remote, number } => {
                 let at = newest_of_pull_request(&repo, &remote, number).await.map_err(failed)?;
                 (format!("pull request #{number}"), at)
-            }
-            _ => {
-                // What was pushed to the branch itself comes before its base.
-                if let (Some(own), false) = (&upstream, environment.work.kind() == Kind::Pr)
-                    && let Ok(at) = newest(&repo, own).await
-                    && merge(&repo, &environment.path, &look.entry, own, &at).await.map_err(failed)?
-                {
-                    self.store.record(environment.id, "synced", Some(at.as_str())).await?;
-                    return Ok(Synced { from: own.clone(), at, changed: true });
-                }
-                let upstream = upstream.filter(|_| environment.work.kind() == Kind::Pr);
-                let from = upstream.or_else(|| environment.base_ref.clone());
-                let from = from.ok_or_else(|| broken("nothing is recorded of its base"))?;
-                let at = newest(&repo, &from).await.map_err(failed)?;
-                (from, at)
             }
         };
         let changed = merge(&repo, &environment.path, &look.entry, &from, &at).await.map_err(failed)?;
         self.store.record(environment.id, "synced", Some(at.as_str())).await?;
         Ok(Synced { from, at, changed })
+    }
+
+    /// The branch's own upstream, if it comes before the rest, and the rest.
+    async fn sources(
+        &self,
+        repo: &Repository,
+        environment: &Environment,
+    ) -> Result<(Option<String>, Source), IsolationError> {
+        let upstream = repo.upstream_of(&environment.branch).await?;
+        let base = || {
+            let why = "nothing is recorded of its base".to_owned();
+            let broken = || IsolationError::Broken { path: environment.path.clone(), why };
+            environment.base_ref.clone().map(Source::Branch).ok_or_else(broken)
+        };
+        if !matches!(environment.work.kind(), Kind::Pr | Kind::Review) {
+            return Ok((upstream, base()?));
+        }
+        if let Some(upstream) = upstream {
+            return Ok((None, Source::Branch(upstream)));
+        }
+        let remote = choose_remote(self.settings.remote(), &repo.remotes().await?)?;
+        match (remote, environment.work.number()) {
+            (Some(remote), Some(number)) => Ok((None, Source::PullRequest { remote, number })),
+            _ => Ok((None, base()?)),
+        }
     }
 }

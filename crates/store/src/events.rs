@@ -20,8 +20,8 @@ const LATER: &str = "UPDATE grove_events SET not_before = $2, outcome = $3, work
 const FORGET: &str = "DELETE FROM grove_events WHERE status <> 'waiting' AND received_at < $1";
 const MARK: &str = "SELECT value FROM grove_marks WHERE platform = $1 AND name = $2";
 const STATES: &str = "SELECT platform, value FROM grove_marks WHERE name = 'state' ORDER BY platform";
-const BEHIND: &str = "SELECT (SELECT COUNT(*) FROM grove_events WHERE status = 'waiting' AND platform = $1) \
-     + (SELECT COUNT(*) FROM grove_outbox WHERE via IS NOT NULL AND sent_at IS NULL AND via = $1) AS many";
+const UNREAD: &str = "SELECT COUNT(*) AS many FROM grove_events WHERE status = 'waiting' AND platform = $1";
+const UNSENT: &str = "SELECT COUNT(*) AS many FROM grove_outbox WHERE via IS NOT NULL AND sent_at IS NULL AND via = $1";
 const SET_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
      ON CONFLICT (platform, name) DO UPDATE SET value = excluded.value";
 
@@ -170,10 +170,19 @@ impl Store {
         .await
     }
 
-    /// How much of what a platform told is not worked on, and of what it is to be told is not sent.
-    pub async fn behind(&self, platform: &str) -> Result<i64, StoreError> {
+    /// How much of what a platform told is not worked on yet.
+    pub async fn unread_count(&self, platform: &str) -> Result<i64, StoreError> {
+        self.many(UNREAD, platform).await
+    }
+
+    /// How much of what a platform is to be told is not sent yet.
+    pub async fn unsent_count(&self, platform: &str) -> Result<i64, StoreError> {
+        self.many(UNSENT, platform).await
+    }
+
+    async fn many(&self, query: &'static str, platform: &str) -> Result<i64, StoreError> {
         self.retry(|| async {
-            let row = sqlx::query(BEHIND).bind(platform.to_owned()).fetch_one(&self.pool).await?;
+            let row = sqlx::query(query).bind(platform.to_owned()).fetch_one(&self.pool).await?;
             Reader { row: &row, table: EVENTS }.number("many")
         })
         .await

@@ -61,11 +61,17 @@ pub async fn in_json(store: &Store, isolation: &Isolation) -> Result<Value, Prob
     }
     let mut worktrees = json!(counts);
     worktrees["total"] = json!(total);
+    // In the order in which words go through, so that nothing is overlooked on its way.
+    let states = store.states().await?;
+    let mut behind = Vec::new();
+    for (platform, _) in &states {
+        behind.push(store.unread_count(platform).await?);
+    }
     let (running, waiting) = store.queue().await?;
     let mut adapters = serde_json::Map::new();
-    for (platform, state) in store.states().await? {
+    for ((platform, state), unread) in states.into_iter().zip(behind) {
         let mut state: Value = serde_json::from_str(&state).unwrap_or_default();
-        state["waiting"] = json!(store.behind(&platform).await?);
+        state["waiting"] = json!(unread + store.unsent_count(&platform).await?);
         adapters.insert(platform, state);
     }
     Ok(json!({
