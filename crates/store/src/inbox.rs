@@ -20,6 +20,7 @@ const ENTER: &str = "INSERT INTO remote_agent_conversations \
        $5, $5, $5) \
      ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
      SET last_activity_at = excluded.last_activity_at, updated_at = excluded.updated_at RETURNING id";
+const WAS_HEARD: &str = "SELECT id FROM grove_inbox WHERE delivery = $1";
 const KNOWN: &str = "SELECT id, conversation_id FROM grove_inbox WHERE id = $1 OR delivery = $2";
 const RECEIVE: &str = "INSERT INTO grove_inbox \
      (id, conversation_id, seq, delivery, user_name, event, status, overtakes, received_at, via) \
@@ -167,6 +168,15 @@ impl Store {
                 .await?;
             transaction.commit().await?;
             Ok(Accepted { conversation, message, repeated: false })
+        })
+        .await
+    }
+
+    /// Whether a delivery was taken before.
+    pub async fn was_heard(&self, delivery: &str) -> Result<bool, StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(WAS_HEARD).bind(delivery.to_owned());
+            Ok(query.fetch_optional(&self.pool).await?.is_some())
         })
         .await
     }

@@ -14,6 +14,7 @@ pub mod event;
 pub mod links;
 pub mod marker;
 pub mod mention;
+pub mod news;
 pub mod payload;
 pub mod repo;
 pub mod translate;

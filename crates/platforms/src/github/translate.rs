@@ -181,7 +181,7 @@ impl Asked<'_> {
     /// Names these words in this version: told twice, or by two hooks, they are taken once. The time
     /// of an issue changes with every comment on it, and that of a review is not always told, so for
     /// those the words alone count.
-    fn key(&self) -> String {
+    pub fn key(&self) -> String {
         let version = short_hash(self.text.body.replace("\r\n", "\n").as_bytes(), 16);
         let at = self.text.at.as_deref().unwrap_or("-");
         match &self.text.place {
@@ -193,7 +193,7 @@ impl Asked<'_> {
     }
 }
 
-fn thread_key(happening: &Happening) -> String {
+pub(super) fn thread_key(happening: &Happening) -> String {
     format!("{GITHUB} {}", happening.repo.name.conversation(happening.thread.number).to_lowercase())
 }
 

@@ -87,9 +87,6 @@ pub struct Comment {
     pub updated_at: Option<String>,
     pub submitted_at: Option<String>,
     pub html_url: Option<String>,
-    /// Where the issue of a comment is, for lists of a whole repository.
-    pub issue_url: Option<String>,
-    pub pull_request_url: Option<String>,
     path: Option<String>,
     line: Option<u64>,
     start_line: Option<u64>,
@@ -109,12 +106,6 @@ impl Comment {
             to,
             hunk: self.diff_hunk.clone().unwrap_or_default(),
         }
-    }
-
-    /// The number of the issue or pull request that it belongs to.
-    pub fn number(&self) -> Option<u64> {
-        let url = self.issue_url.as_deref().or(self.pull_request_url.as_deref())?;
-        url.rsplit('/').next()?.parse().ok()
     }
 }
 

@@ -71,6 +71,7 @@ impl FakeGithub {
         comment.lines = Some((file.to_owned(), lines.0, lines.1));
         let id = comment.id;
         let thread = state.thread(&self.repo, number);
+        thread.updated_at.clone_from(&comment.updated_at);
         thread.pull.as_mut().expect("a pull request").lines.push(comment);
         let told = self.inner().tell_comment(&mut state, &self.repo, author, id, "created");
         drop(state);
@@ -82,7 +83,9 @@ impl FakeGithub {
         let mut state = self.state();
         let review = state.new_comment(author, body);
         let id = review.id;
-        state.thread(&self.repo, number).pull.as_mut().expect("a pull request").reviews.push(review);
+        let thread = state.thread(&self.repo, number);
+        thread.updated_at.clone_from(&review.updated_at);
+        thread.pull.as_mut().expect("a pull request").reviews.push(review);
         let told = self.inner().tell_comment(&mut state, &self.repo, author, id, "created");
         drop(state);
         wait(told);
@@ -112,10 +115,28 @@ impl FakeGithub {
 
     pub fn label(&self, who: &str, number: u64, label: &str) {
         let mut state = self.state();
-        state.thread(&self.repo, number).labels.push(label.to_owned());
+        let now = state.tick();
+        let thread = state.thread(&self.repo, number);
+        thread.labels.push(label.to_owned());
+        thread.updated_at = now;
         let told = self.tell_thread(&mut state, who, number, "labeled");
         drop(state);
         wait(told);
+    }
+
+    /// Makes an issue or pull request, or a comment of it, as old as that.
+    pub fn written_at(&self, number: u64, comment: Option<u64>, at: &str) {
+        let mut state = self.state();
+        match comment {
+            None => {
+                let thread = state.thread(&self.repo, number);
+                (thread.created_at, thread.updated_at) = (at.to_owned(), at.to_owned());
+            }
+            Some(id) => {
+                let comment = state.comment(&self.repo, id).expect("a comment").1;
+                (comment.created_at, comment.updated_at) = (at.to_owned(), at.to_owned());
+            }
+        }
     }
 
     pub fn close(&self, who: &str, number: u64) {

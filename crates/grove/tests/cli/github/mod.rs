@@ -1,6 +1,7 @@
 //! GitHub, end to end: somebody comments, somebody looks at the replies and at git. The client library
 //! and the webhooks are the real ones; only GitHub is ours (`grove_testkit::FakeGithub`).
 
+mod asking;
 mod clone;
 mod deliveries;
 mod push;
@@ -24,7 +25,12 @@ struct Office {
     github: FakeGithub,
     grove: Sandbox,
     server: TestServer,
+    /// GitHub is asked instead.
+    polls: bool,
 }
+
+/// Asks every second, about a repository whose name somebody wrote in another way.
+const POLL: &str = "mode = \"poll\"\npoll_seconds = 1\nrepos = [\"Octo/Shop\"]";
 
 impl Office {
     fn open(store: TestStore) -> Self {
@@ -33,6 +39,15 @@ impl Office {
 
     /// With more settings of `[adapters.github]`.
     fn with(store: TestStore, settings: &str) -> Self {
+        Self::set_up(store, &format!("webhook_secret = \"{SECRET}\"\n{settings}"), false)
+    }
+
+    /// Without an address for webhooks.
+    fn polling(store: TestStore) -> Self {
+        Self::set_up(store, POLL, true)
+    }
+
+    fn set_up(store: TestStore, settings: &str, polls: bool) -> Self {
         let github = FakeGithub::start("octo/shop");
         github.user("alice", "write");
         github.outsider("mallory");
@@ -45,7 +60,7 @@ impl Office {
         // The last line of what it is told is a command.
         let config = format!(
             "[agent]\ndefault = \"mine\"\n[agents.mine]\ncommand = [\"sh\", \"-c\", \"tail -n 1 | sh\"]\n\
-             [adapters.github]\ntoken = \"{}\"\nwebhook_secret = \"{SECRET}\"\napi_url = \"{}\"\n{settings}\n",
+             [adapters.github]\ntoken = \"{}\"\napi_url = \"{}\"\n{settings}\n",
             github.token(BOT),
             github.api_url()
         );
@@ -53,8 +68,22 @@ impl Office {
         fs::write(grove.grove_home().join("config.toml"), config).unwrap();
         grove.grove(["codebase", "add", "--json"]).ok();
         let server = TestServer::start(&grove);
-        github.webhook(&format!("{}/webhooks/github", server.address), SECRET);
-        Self { github, grove, server }
+        let office = Self { github, grove, server, polls };
+        office.hook();
+        office
+    }
+
+    fn hook(&self) {
+        self.github.without_webhooks();
+        if !self.polls {
+            self.github.webhook(&format!("{}/webhooks/github", self.server.address), SECRET);
+        }
+    }
+
+    /// The server is started again after it was ended.
+    fn reopen(&mut self) {
+        self.server = TestServer::start(&self.grove);
+        self.hook();
     }
 
     /// What the bot has said, without its marker.
@@ -82,7 +111,19 @@ impl Office {
     /// Waits until everything that GitHub told is worked off.
     #[track_caller]
     fn at_rest(&self) {
+        if self.polls {
+            self.asked_again();
+        }
         grove_testkit::wait_for(|| self.is_at_rest());
+    }
+
+    /// Waits until GitHub was asked about everything, from now on.
+    #[track_caller]
+    fn asked_again(&self) {
+        // The first list of a round.
+        let rounds = || self.github.requests().iter().filter(|asked| asked.path.contains("/issues?state=all")).count();
+        let before = rounds();
+        grove_testkit::wait_for(|| rounds() >= before + 2);
     }
 
     fn is_at_rest(&self) -> bool {

@@ -1,5 +1,6 @@
 //! GitHub at work: what it tells is kept, read, and becomes a message; what is said goes there.
 
+mod ask;
 mod door;
 mod place;
 mod pulls;
@@ -8,13 +9,14 @@ mod translate;
 mod work;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use grove_engine::letterbox::Letterbox;
 use grove_engine::send;
 use grove_engine::settings::{GithubCredentials, GithubSettings, Settings};
 use grove_engine::talk::Talks;
+use grove_model::Moment;
 use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 
@@ -49,6 +51,7 @@ pub enum BadSettings {
 /// The adapter.
 pub struct Adapter {
     talks: Arc<Talks>,
+    began: Moment,
     settings: GithubSettings,
     secrets: Secrets,
     letterbox: Letterbox,
@@ -61,7 +64,7 @@ pub struct Adapter {
     web: Option<Web>,
     /// Without credentials what comes in is kept, and waits.
     github: Option<Github>,
-    us: Mutex<Us>,
+    us: watch::Sender<Us>,
     /// GitHub is left alone until then.
     rest_until: Mutex<Instant>,
     /// What somebody may do in a repository, and when that was asked.
@@ -86,12 +89,13 @@ impl Adapter {
             secrets: Secrets::new(&settings.webhook_secrets),
             letterbox: Letterbox::new(talks.store.clone(), move || wake.notify_one()),
             access: Access::new(&settings.allowed_users, settings.allow_all),
-            us: Mutex::new(Us { name, account: None, is_app }),
+            us: watch::Sender::new(Us { name, account: None, is_app }),
             permissions: Mutex::default(),
             rest_until: Mutex::new(Instant::now()),
             repos,
             web: Web::of_api(&settings.api_url),
             talks: talks.clone(),
+            began: Moment::now(),
             settings,
             new,
             github,
@@ -107,8 +111,9 @@ impl Adapter {
         };
         let platform = Arc::new(show::Comments { github: github.clone(), streams: self.settings.streams });
         let sending = send::serve(self.talks.clone(), platform, ending.clone());
-        let working = work::serve(&self, &github, ending);
-        tokio::join!(sending, working);
+        let working = work::serve(&self, &github, ending.clone());
+        let asking = ask::serve(&self, &github, ending);
+        tokio::join!(sending, working, asking);
     }
 
     /// Notes how things stand, for whoever asks.
@@ -119,8 +124,13 @@ impl Adapter {
         }
     }
 
+    async fn is_connected(&self, name: &str) {
+        let asking = self.settings.poll.map(|every| format!(", asks every {} s", every.as_secs()));
+        self.is("connected", &format!("as {name}{}", asking.unwrap_or_default())).await;
+    }
+
     fn us(&self) -> Us {
-        self.us.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.us.borrow().clone()
     }
 }
 

@@ -30,6 +30,16 @@ impl Adapter {
         })
     }
 
+    /// The repositories that are worked for, as far as they are known.
+    pub(super) async fn watched(&self) -> Result<Vec<RepoName>, StoreError> {
+        if !self.repos.is_empty() {
+            return Ok(self.repos.clone());
+        }
+        let Some(web) = &self.web else { return Ok(Vec::new()) };
+        let codebases = self.talks.store.codebases().await?;
+        Ok(codebases.iter().filter_map(|codebase| web.repo_of(codebase.repository_url.as_deref()?)).collect())
+    }
+
     /// The codebase of a repository: the one whose remote it is, or the only one, if that is not plainly
     /// another repository.
     pub(super) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {

@@ -46,6 +46,10 @@ impl Adapter {
 
     async fn asked(&self, github: &Github, happening: &Happening, asked: &Asked<'_>) -> Result<String, Stuck> {
         let repo = &happening.repo.name;
+        // Nobody needs to be asked about it again.
+        if self.talks.store.was_heard(&asked.key()).await? {
+            return Ok("taken before".to_owned());
+        }
         let home = self.home_of(repo).await?;
         if let Home::Refused(why) = home {
             return Ok(format!("refused: {why}"));

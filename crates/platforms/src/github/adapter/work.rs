@@ -64,11 +64,11 @@ pub(super) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: w
 
 impl Adapter {
     /// Nothing is asked of GitHub before this: it asked for that, or did not answer.
-    fn rest(&self) -> Instant {
+    pub(super) fn rest(&self) -> Instant {
         *self.rest_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rest_for(&self, pause: SignedDuration) {
+    pub(super) fn rest_for(&self, pause: SignedDuration) {
         let until = Instant::now() + pause.unsigned_abs();
         let mut rest = self.rest_until.lock().unwrap_or_else(PoisonError::into_inner);
         *rest = until.max(*rest);
@@ -79,10 +79,10 @@ impl Adapter {
         match github.whoami().await {
             Ok(account) => {
                 tracing::info!("on GitHub as {}", account.name);
-                self.is("connected", &format!("as {}", account.name)).await;
+                self.is_connected(&account.name).await;
                 // An App that is installed nowhere has no account yet, and nobody who could call it.
                 let unknown = account.user.is_none();
-                self.us.lock().unwrap_or_else(PoisonError::into_inner).account = account.user;
+                self.us.send_modify(|us| us.account = account.user);
                 if unknown {
                     self.rest_for(SignedDuration::from_secs(30));
                 }
@@ -163,7 +163,7 @@ impl Adapter {
 }
 
 /// How long to wait before the same is tried again, if that can help.
-fn pause(error: &ApiError, tries: i64) -> Option<SignedDuration> {
+pub(super) fn pause(error: &ApiError, tries: i64) -> Option<SignedDuration> {
     let doubled = || PAUSE.0.saturating_mul(1 << tries.clamp(0, 16)).min(PAUSE.1);
     let seconds = match error.retry() {
         _ if tries >= TRIES => return None,

@@ -2,11 +2,11 @@
 
 use http::Method;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::send::{escaped, send};
 use super::{ApiError, Github};
 use crate::github::access::Permission;
-use crate::github::event::Repository;
 use crate::github::repo::RepoName;
 use crate::github::wire::{self, User};
 
@@ -62,9 +62,9 @@ impl Github {
         }
     }
 
-    pub async fn repository(&self, repo: &RepoName) -> Result<Repository, ApiError> {
-        let wire: wire::Repository = self.get(repo, "").await?.json()?;
-        Repository::read(wire).map_err(|error| ApiError::Nonsense(error.to_string()))
+    /// A repository word for word, as a webhook has it.
+    pub async fn raw_repository(&self, repo: &RepoName) -> Result<Value, ApiError> {
+        self.get(repo, "").await?.json()
     }
 
     pub(super) async fn installation_of(&self, repo: &RepoName) -> Result<u64, ApiError> {

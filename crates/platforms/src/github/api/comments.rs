@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::send::{Polled, escaped};
 use super::{ApiError, Github};
@@ -15,6 +15,34 @@ use crate::github::wire::{Comment, Issue};
 pub struct Spoken {
     pub id: u64,
     pub html_url: Option<String>,
+}
+
+/// What is asked for again and again, of a whole repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// Also pull requests.
+    Issues,
+    Comments,
+    /// Comments on lines of pull requests.
+    Lines,
+}
+
+impl List {
+    pub fn name(self) -> &'static str {
+        match self {
+            List::Issues => "issues",
+            List::Comments => "comments",
+            List::Lines => "lines",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            List::Issues => "/issues?state=all&",
+            List::Comments => "/issues/comments?",
+            List::Lines => "/pulls/comments?",
+        }
+    }
 }
 
 /// How many pages of a hundred are read of what was said in a thread.
@@ -30,21 +58,6 @@ impl Github {
     pub async fn comments(&self, repo: &RepoName, number: u64, since: Option<&str>) -> Result<Vec<Comment>, ApiError> {
         let path = format!("/issues/{number}/comments?per_page=100{}", since_part(since));
         Ok(self.pages(repo, &path, PAGES).await?.0)
-    }
-
-    /// The comments on lines of a pull request.
-    pub async fn line_comments(
-        &self,
-        repo: &RepoName,
-        number: u64,
-        since: Option<&str>,
-    ) -> Result<Vec<Comment>, ApiError> {
-        let path = format!("/pulls/{number}/comments?per_page=100{}", since_part(since));
-        Ok(self.pages(repo, &path, PAGES).await?.0)
-    }
-
-    pub async fn reviews(&self, repo: &RepoName, number: u64) -> Result<Vec<Comment>, ApiError> {
-        Ok(self.pages(repo, &format!("/pulls/{number}/reviews?per_page=100"), PAGES).await?.0)
     }
 
     pub async fn say(&self, repo: &RepoName, number: u64, body: &str) -> Result<Spoken, ApiError> {
@@ -70,42 +83,29 @@ impl Github {
         Ok(())
     }
 
-    /// Issues and pull requests, the one that changed last first, if any changed since `etag`. The
+    /// A page of a list of the whole repository, what changed last first, if it changed since `etag`. The
     /// address is the same every time, or the tag would not hold.
-    pub async fn changed_issues(
+    pub async fn changed(
         &self,
         repo: &RepoName,
+        list: List,
         page: u32,
         etag: Option<&str>,
-    ) -> Result<Polled<Vec<Issue>>, ApiError> {
-        self.poll(repo, &format!("/issues?state=all&{}", newest_first(page)), etag).await
+    ) -> Result<Polled<Vec<Value>>, ApiError> {
+        self.poll(repo, &format!("{}sort=updated&direction=desc&per_page=100&page={page}", list.path()), etag).await
     }
 
-    /// The comments of all issues and pull requests, in the same way.
-    pub async fn changed_comments(
-        &self,
-        repo: &RepoName,
-        page: u32,
-        etag: Option<&str>,
-    ) -> Result<Polled<Vec<Comment>>, ApiError> {
-        self.poll(repo, &format!("/issues/comments?{}", newest_first(page)), etag).await
+    /// An issue word for word, as a webhook has it.
+    pub async fn raw_issue(&self, repo: &RepoName, number: u64) -> Result<Value, ApiError> {
+        self.get(repo, &format!("/issues/{number}")).await?.json()
     }
 
-    /// The comments on lines of all pull requests, in the same way.
-    pub async fn changed_line_comments(
-        &self,
-        repo: &RepoName,
-        page: u32,
-        etag: Option<&str>,
-    ) -> Result<Polled<Vec<Comment>>, ApiError> {
-        self.poll(repo, &format!("/pulls/comments?{}", newest_first(page)), etag).await
+    /// The reviews of a pull request in the same way.
+    pub async fn raw_reviews(&self, repo: &RepoName, number: u64) -> Result<Vec<Value>, ApiError> {
+        Ok(self.pages(repo, &format!("/pulls/{number}/reviews?per_page=100"), PAGES).await?.0)
     }
 }
 
 fn since_part(since: Option<&str>) -> String {
     since.map(|since| format!("&since={}", escaped(since))).unwrap_or_default()
-}
-
-fn newest_first(page: u32) -> String {
-    format!("sort=updated&direction=desc&per_page=100&page={page}")
 }

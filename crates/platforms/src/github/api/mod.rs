@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use account::Account;
-pub use comments::Spoken;
+pub use comments::{List, Spoken};
 pub use error::{ApiError, Retry};
 pub use pulls::{Files, NewPull};
 pub use send::Polled;

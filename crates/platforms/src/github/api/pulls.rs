@@ -38,6 +38,11 @@ impl Github {
         self.get(repo, &format!("/pulls/{number}")).await?.json()
     }
 
+    /// The same word for word, as a webhook has it.
+    pub async fn raw_pull(&self, repo: &RepoName, number: u64) -> Result<Value, ApiError> {
+        self.get(repo, &format!("/pulls/{number}")).await?.json()
+    }
+
     pub async fn files(&self, repo: &RepoName, number: u64) -> Result<Files, ApiError> {
         #[derive(Deserialize)]
         struct File {

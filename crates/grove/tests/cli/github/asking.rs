@@ -1,0 +1,123 @@
+//! GitHub is asked what happened: instead of webhooks, and for what they did not bring.
+
+use grove_testkit::{Engine, TestStore, both_engines};
+use serde_json::json;
+
+use super::{Office, POLL};
+
+both_engines! {
+    fn what_was_missed_is_worked_off_once(store: TestStore) {
+        let mut office = Office::with(store, "repos = [\"octo/shop\"]");
+        let github = &office.github;
+        let (asked, closed) = (github.issue("alice", "One", ""), github.issue("alice", "Two", "@grove echo two"));
+        github.comment("alice", asked, "@grove echo before");
+        office.answered(asked, 2);
+        office.answered(closed, 2);
+        github.push("alice", "feature", "feature.txt", "1");
+        let pull = github.pull("alice", "feature", "A feature", "Please.");
+        github.comment("alice", pull, "@grove echo looked");
+        office.answered(pull, 2);
+
+        // Nobody is there, and much happens.
+        office.server.terminate();
+        let github = &office.github;
+        let edited = github.comment("alice", asked, "hello");
+        github.edit_comment("alice", edited, "@grove echo edited");
+        github.comment("mallory", asked, "@grove echo no");
+        github.comment("alice", asked, "@grove echo missed");
+        let fresh = github.issue("alice", "Three", "@grove echo three");
+        github.close("mallory", closed);
+        github.line_comment("alice", pull, "feature.txt", (1, 1), "@grove echo lines");
+        github.review("alice", pull, "@grove echo review");
+        let head = github.push("alice", "feature", "feature.txt", "2");
+
+        office.reopen();
+        let github = &office.github;
+        let told = format!(
+            "Pull request #{pull} has new commits, up to {}, that the worktree `feature` has not; `/worktree sync` brings them in.",
+            &head[..7]
+        );
+        assert_eq!(office.answered(asked, 4)[2..], ["edited", "missed"]);
+        assert_eq!(office.answered(fresh, 2)[1], "three");
+        assert_eq!(office.answered(pull, 5)[2..], ["lines", "review", &told]);
+        let live = office.environments(false);
+        assert!(!live.iter().any(|environment| environment["workflow_id"] == json!(closed.to_string())), "{live:#?}");
+
+        // GitHub tells it again, and somebody asks again.
+        for delivery in github.deliveries() {
+            github.redeliver(&delivery.id);
+        }
+        office.server.terminate();
+        office.reopen();
+        office.github.comment("alice", asked, "@grove echo after");
+        assert_eq!(office.answered(asked, 5)[4], "after");
+        for (number, many) in [(fresh, 2), (pull, 5), (closed, 2)] {
+            assert_eq!(office.replies(number).len(), many, "{:#?}", office.replies(number));
+        }
+    }
+}
+
+#[test]
+fn what_did_not_change_is_not_sent_again() {
+    let office = Office::polling(TestStore::new(Engine::Sqlite));
+    let github = &office.github;
+    let issue = github.issue("alice", "One", "@grove echo hello");
+    office.answered(issue, 2);
+    // Our own words are read once.
+    office.asked_again();
+    let before = github.requests().len();
+    office.asked_again();
+    let asked: Vec<(u16, String)> =
+        github.requests().split_off(before).into_iter().map(|asked| (asked.status, asked.path)).collect();
+    assert!(asked.iter().all(|(status, _)| *status == 304), "{asked:#?}");
+    let status = office.grove.grove(["status", "--json"]).ok().json();
+    assert_eq!(status["adapters"]["github"]["detail"], "as grove-bot, asks every 1 s");
+}
+
+#[test]
+fn what_is_from_before_is_not_for_us() {
+    let store = TestStore::new(Engine::Sqlite);
+    let mut office = Office::polling(store);
+    office.server.terminate();
+    let long_ago = "2020-01-01T00:00:00Z";
+    let github = &office.github;
+    let old = github.issue("alice", "Old", "@grove echo no");
+    let comment = github.comment("alice", old, "@grove echo no");
+    github.written_at(old, None, long_ago);
+    github.written_at(old, Some(comment), long_ago);
+    office.reopen();
+    // It changes, but nobody says anything.
+    office.github.label("alice", old, "bug");
+    let new = office.github.issue("alice", "New", "@grove echo yes");
+    assert_eq!(office.answered(new, 2)[1], "yes");
+    assert_eq!(office.replies(old), Vec::<String>::new());
+    office.github.edit_comment("alice", comment, "@grove echo changed");
+    assert_eq!(office.answered(old, 2)[1], "changed");
+}
+
+#[test]
+fn many_pages_are_read() {
+    let mut office = Office::polling(TestStore::new(Engine::Sqlite));
+    let issue = office.github.issue("alice", "One", "");
+    office.asked_again();
+    office.server.terminate();
+    office.github.comment("alice", issue, "@grove echo first");
+    for number in 0..230 {
+        office.github.comment("alice", issue, &format!("{number}"));
+    }
+    office.github.comment("alice", issue, "@grove echo last");
+    office.reopen();
+    assert_eq!(office.answered(issue, 3)[1..], ["first", "last"]);
+}
+
+#[test]
+fn a_repository_that_is_not_there_does_not_stand_in_the_way() {
+    let settings = POLL.replace("[", "[\"octo/gone\", ");
+    let office = Office::set_up(TestStore::new(Engine::Sqlite), &settings, true);
+    let issue = office.github.issue("alice", "One", "@grove echo hello");
+    assert_eq!(office.answered(issue, 2)[1], "hello");
+    let status = office.grove.grove(["status", "--json"]).ok().json();
+    let github = &status["adapters"]["github"];
+    assert_eq!(github["state"], "failing");
+    assert!(github["detail"].as_str().unwrap().starts_with("octo/gone: GitHub does not know it"), "{github}");
+}

@@ -1,0 +1,189 @@
+//! What was asked for, as events: the same JSON that a webhook would have brought, under a name that
+//! says what it is about, so that it goes the same way and is taken once however it was heard of.
+
+use std::collections::HashMap;
+
+use grove_model::Moment;
+use grove_store::NewEvent;
+use serde_json::{Value, json};
+
+use super::event::{Delivered, What, read};
+use super::translate::{GITHUB, Look, Us, look, thread_key};
+
+/// Something new, and when it happened.
+#[derive(Clone, Debug)]
+pub struct News {
+    pub event: NewEvent,
+    /// What the inbox will know it by.
+    pub key: String,
+    at: Option<Moment>,
+}
+
+/// One repository, and who asks.
+pub struct Reader<'a> {
+    pub us: &'a Us,
+    /// The repository, word for word.
+    pub repository: &'a Value,
+    /// What was written in an issue before that was not for us.
+    pub watched_since: Moment,
+}
+
+impl Reader<'_> {
+    /// An issue that changed: its text, and that it was closed.
+    pub fn issue(&self, issue: &Value) -> Vec<News> {
+        let told = |action: &str, at: &str| {
+            let payload = json!({ "action": action, "issue": issue });
+            self.news("issues", payload, moment(issue, at))
+        };
+        let said = self.is_new(issue).then(|| told("opened", "created_at")).flatten();
+        let closed = is_closed(issue).then(|| told("closed", "closed_at")).flatten();
+        said.into_iter().chain(closed).collect()
+    }
+
+    /// A pull request that changed: its text, its commits, and that it was closed.
+    pub fn pull(&self, pull: &Value) -> Vec<News> {
+        let told = |action: &str, at: &str| {
+            let payload = json!({ "action": action, "pull_request": pull });
+            self.news("pull_request", payload, moment(pull, at))
+        };
+        let said = self.is_new(pull).then(|| told("opened", "created_at")).flatten();
+        let now = if is_closed(pull) { told("closed", "closed_at") } else { told("synchronize", "updated_at") };
+        said.into_iter().chain(now).collect()
+    }
+
+    /// Whether the text of an issue or pull request calls us and was written while we watched.
+    pub fn calls(&self, thread: &Value) -> bool {
+        self.is_new(thread) && self.is_called(thread)
+    }
+
+    /// Whether somebody calls us there.
+    pub fn is_called(&self, said: &Value) -> bool {
+        said["body"].as_str().is_some_and(|body| self.us.name.taken_out_of(body).is_some())
+    }
+
+    /// A comment in an issue or pull request.
+    pub fn comment(&self, issue: &Value, comment: &Value) -> Option<News> {
+        let payload = json!({ "action": "created", "issue": issue, "comment": comment });
+        self.news("issue_comment", payload, moment(comment, "updated_at"))
+    }
+
+    /// A comment on lines of a pull request.
+    pub fn lines(&self, pull: &Value, comment: &Value) -> Option<News> {
+        let payload = json!({ "action": "created", "pull_request": pull, "comment": comment });
+        self.news("pull_request_review_comment", payload, moment(comment, "updated_at"))
+    }
+
+    pub fn review(&self, pull: &Value, review: &Value) -> Option<News> {
+        let payload = json!({ "action": "submitted", "pull_request": pull, "review": review });
+        self.news("pull_request_review", payload, moment(review, "submitted_at"))
+    }
+
+    fn is_new(&self, thread: &Value) -> bool {
+        moment(thread, "created_at").is_some_and(|at| at >= self.watched_since)
+    }
+
+    /// `None` for what is not for us.
+    fn news(&self, kind: &str, mut payload: Value, at: Option<Moment>) -> Option<News> {
+        payload["repository"] = self.repository.clone();
+        let body = payload.to_string();
+        let happening = match read(kind, body.as_bytes()) {
+            Ok(Delivered::Happened(happening)) => happening,
+            Ok(Delivered::Ping | Delivered::Ignored(_)) => return None,
+            Err(error) => {
+                tracing::warn!("passed over: {error}");
+                return None;
+            }
+        };
+        let key = match look(&happening, self.us) {
+            Look::Asked(asked) => asked.key(),
+            Look::Closed(incoming) => incoming.delivery?,
+            // Also where nothing was pushed: what else changed goes into the record.
+            Look::Ignored(_) if matches!(happening.what, What::Pushed) => {
+                let version = payload["pull_request"]["updated_at"].as_str().unwrap_or_default();
+                let head = payload["pull_request"]["head"]["sha"].as_str().unwrap_or_default();
+                format!("{} pull {head} {version}", thread_key(&happening))
+            }
+            Look::Ignored(_) => return None,
+        };
+        let delivery = format!("asked: {key}");
+        let event = NewEvent { platform: GITHUB.to_owned(), delivery, kind: kind.to_owned(), body };
+        Some(News { event, key, at })
+    }
+}
+
+/// The order in which it happened. What has no time comes last.
+pub fn in_order(mut news: Vec<News>) -> Vec<News> {
+    news.sort_by_key(|news| (news.at.is_none(), news.at));
+    news
+}
+
+/// By number.
+pub fn by_number(threads: Vec<Value>) -> HashMap<u64, Value> {
+    threads.into_iter().filter_map(|thread| Some((thread["number"].as_u64()?, thread))).collect()
+}
+
+pub fn moment(value: &Value, key: &str) -> Option<Moment> {
+    value[key].as_str()?.parse().ok()
+}
+
+/// The number of the issue or pull request that a comment is in.
+pub fn number_of(comment: &Value) -> Option<u64> {
+    let url = comment["issue_url"].as_str().or_else(|| comment["pull_request_url"].as_str())?;
+    url.rsplit('/').next()?.parse().ok()
+}
+
+fn is_closed(thread: &Value) -> bool {
+    thread["state"].as_str() == Some("closed")
+}
+
+pub fn is_pull(issue: &Value) -> bool {
+    !issue["pull_request"].is_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mention::BotName;
+    use super::super::wire::User;
+    use super::*;
+
+    fn us() -> Us {
+        let account = Some(User { id: 500, login: "grove-bot".to_owned() });
+        Us { name: BotName::parse("grove").unwrap(), account, is_app: false }
+    }
+
+    fn issue(number: u64, body: &str, state: &str) -> Value {
+        json!({ "number": number, "title": "Login fails", "body": body, "state": state, "user": { "id": 1, "login": "alice" },
+            "created_at": "2026-01-02T00:00:00Z", "updated_at": "2026-01-05T00:00:00Z", "closed_at": "2026-01-04T00:00:00Z" })
+    }
+
+    fn told(news: &[News]) -> Vec<&str> {
+        news.iter().map(|news| news.key.as_str()).collect()
+    }
+
+    #[test]
+    fn an_issue_is_new_or_old_and_open_or_closed() {
+        let (us, repository) = (us(), json!({ "full_name": "octo/shop" }));
+        let reader = |since: &str| Reader { us: &us, repository: &repository, watched_since: since.parse().unwrap() };
+        let (before, after) = (reader("2026-01-01T00:00:00Z"), reader("2026-01-03T00:00:00Z"));
+        let closed = "github octo/shop#42 closed 2026-01-04T00:00:00Z";
+        let called = before.issue(&issue(42, "@grove fix", "closed"));
+        assert_eq!(told(&called).len(), 2);
+        assert!(told(&called)[0].starts_with("github octo/shop#42 text "));
+        assert_eq!(told(&called)[1], closed);
+        assert_eq!(told(&after.issue(&issue(42, "@grove fix", "closed"))), [closed], "its text is from before");
+        assert_eq!(told(&before.issue(&issue(42, "fix", "open"))), Vec::<&str>::new());
+        assert_eq!(told(&in_order(called.into_iter().rev().collect()))[1], closed);
+    }
+
+    #[test]
+    fn a_comment_has_the_name_that_a_webhook_gives_it() {
+        let (us, repository) = (us(), json!({ "full_name": "octo/shop" }));
+        let reader = Reader { us: &us, repository: &repository, watched_since: Moment::now() };
+        let comment = |body: &str| json!({ "id": 5, "body": body, "updated_at": "2026-01-05T00:00:00Z", "user": { "id": 1, "login": "alice" } });
+        let news = reader.comment(&issue(42, "", "open"), &comment("@grove go")).unwrap();
+        assert!(news.key.starts_with("github comment 5 2026-01-05T00:00:00Z "), "{}", news.key);
+        assert_eq!(news.event.delivery, format!("asked: {}", news.key));
+        assert!(reader.comment(&issue(42, "", "open"), &comment("go")).is_none());
+        assert!(reader.comment(&Value::Null, &comment("@grove go")).is_none(), "nonsense is nothing");
+    }
+}
