@@ -3,11 +3,16 @@
 
 use grove_store::{NewEvent, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Duration, Instant};
 
 /// How many wait at most; more have to wait before they are taken.
 const WAITING: usize = 1024;
 /// How many are written together at most.
 const TOGETHER: usize = 256;
+/// A disk that takes so long is slow: it is worth while to wait a part of that for others.
+const SLOW: Duration = Duration::from_millis(4);
+/// No longer than that.
+const PATIENCE: Duration = Duration::from_millis(5);
 
 type Answer = oneshot::Sender<Result<bool, StoreError>>;
 
@@ -36,9 +41,17 @@ impl Letterbox {
 
 async fn write(store: Store, mut taken: mpsc::Receiver<(NewEvent, Answer)>, new: impl Fn() + Send + Sync) {
     let mut letters = Vec::new();
+    // How long the last time took, and how many there were: whoever was just answered may come again.
+    let (mut took, mut expected) = (Duration::ZERO, 0);
     while taken.recv_many(&mut letters, TOGETHER).await > 0 {
+        if took >= SLOW {
+            wait_for_others(&mut taken, &mut letters, expected, (took / 4).min(PATIENCE)).await;
+        }
         let (events, answers): (Vec<NewEvent>, Vec<Answer>) = letters.drain(..).unzip();
-        match store.keep_events(&events).await {
+        let began = Instant::now();
+        let kept = store.keep_events(&events).await;
+        (took, expected) = (began.elapsed(), events.len() + taken.len());
+        match kept {
             Ok(fresh) => {
                 let any = fresh.contains(&true);
                 // Whoever asked may have left.
@@ -48,6 +61,22 @@ async fn write(store: Store, mut taken: mpsc::Receiver<(NewEvent, Answer)>, new:
                 }
             }
             Err(_) => each(&store, &events, answers, &new).await,
+        }
+    }
+}
+
+/// Of two halves that write in turn, each would wait for the other: they are brought together.
+async fn wait_for_others(
+    taken: &mut mpsc::Receiver<(NewEvent, Answer)>,
+    letters: &mut Vec<(NewEvent, Answer)>,
+    expected: usize,
+    patience: Duration,
+) {
+    let until = Instant::now() + patience;
+    while letters.len() < expected.min(TOGETHER) {
+        match tokio::time::timeout_at(until, taken.recv()).await {
+            Ok(Some(letter)) => letters.push(letter),
+            Ok(None) | Err(_) => return,
         }
     }
 }

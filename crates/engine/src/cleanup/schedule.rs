@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use grove_git::lock::end_orphans;
-use grove_model::Codebase;
+use grove_model::{Codebase, Moment};
+use jiff::SignedDuration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::agent::supervise::{end_unsupervised, is_supervisor};
 use crate::isolation::{Isolation, IsolationError};
+
+/// How long what a platform told is kept after it was worked off, for whoever asks what became of it.
+const EVENTS: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// How often records, git and disk are brought together.
 const RECONCILE: Duration = Duration::from_secs(10 * 60);
@@ -73,6 +77,9 @@ impl Isolation {
     }
 
     async fn clean_all(&self) {
+        if let Err(error) = self.store.forget_events(Moment::now().plus(-EVENTS)).await {
+            tracing::warn!("what platforms told long ago was not forgotten: {error}");
+        }
         let codebases = match self.store.codebases().await {
             Ok(codebases) => codebases,
             Err(error) => return tracing::warn!("nothing was cleaned up: {error}"),
