@@ -141,3 +141,15 @@ fn bad_credentials_are_not_shown_again_and_again() {
     assert!(asked() - before <= 4, "{} requests", asked() - before);
     assert_eq!(office.replies(issue), Vec::<String>::new());
 }
+
+#[test]
+fn what_github_will_not_tell_is_done_without() {
+    let office = office();
+    let github = &office.github;
+    github.push("alice", "feature", "feature.txt", "1");
+    let pull = github.pull("alice", "feature", "A feature", "");
+    github.fail_next_of("GET", &format!("/repos/octo/shop/issues/{pull}/comments"), 1, Fault::Status(403));
+    github.fail_next_of("GET", &format!("/repos/octo/shop/pulls/{pull}/files"), 1, Fault::Status(404));
+    github.comment("alice", pull, "@grove echo done");
+    assert_eq!(office.answered(pull, 2)[1], "done");
+}

@@ -96,7 +96,10 @@ impl Adapter {
             match complaint {
                 Some(Some(complaint)) => {
                     tracing::warn!("{repo} cannot be asked about: {complaint}");
-                    self.is("failing", &format!("{repo}: {complaint}")).await;
+                    // With webhooks it may be heard of all the same.
+                    if self.settings.poll.is_some() {
+                        self.is("failing", &format!("{repo}: {complaint}")).await;
+                    }
                 }
                 Some(None) if memory.complaints.is_empty() => {
                     let login = self.us().account.map(|account| account.login).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::place::Home;
 use super::work::Stuck;
 use super::{Adapter, BELIEVED};
 use crate::github::access::{Permission, Verdict};
-use crate::github::api::{ApiError, Github};
+use crate::github::api::{ApiError, Github, Retry};
 use crate::github::context::{Background, Outsiders, Remark};
 use crate::github::event::{Delivered, Happening, Place, Text, read};
 use crate::github::marker::Marker;
@@ -113,7 +113,7 @@ impl Adapter {
             opened_by_allowed: self.verdict(github, repo, thread.author.as_ref()).await? == Verdict::Allowed,
             ..Background::default()
         };
-        background.remarks = self.remarks(github, repo, thread.number, asked.text).await?;
+        background.remarks = or_without(self.remarks(github, repo, thread.number, asked.text).await, "was said")?;
         let mut linked = Vec::new();
         if thread.is_pull() {
             // The text alone counts then.
@@ -121,7 +121,7 @@ impl Adapter {
                 tracing::info!("which issues {repo}#{} closes is not known: {error}", thread.number);
                 Vec::new()
             });
-            let files = github.files(repo, thread.number).await?;
+            let files = or_without(github.files(repo, thread.number).await, "is changed")?;
             background.more_files = usize::from(files.more);
             background.files = files.files;
         }
@@ -156,5 +156,16 @@ impl Adapter {
             remarks.push(Remark { author, at: comment.created_at.unwrap_or_default(), body, allowed });
         }
         Ok(remarks)
+    }
+}
+
+/// What the agent can do without is left out where GitHub will never tell it.
+fn or_without<T: Default>(answer: Result<T, ApiError>, what: &str) -> Result<T, ApiError> {
+    match answer {
+        Err(error) if error.retry() == Retry::Never => {
+            tracing::warn!("what {what} is not told to the agent: {error}");
+            Ok(T::default())
+        }
+        other => other,
     }
 }
