@@ -63,6 +63,14 @@ impl Hooks {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
+    /// A hook has another address from now on.
+    pub fn rename(&self, from: &str, to: &str) {
+        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.iter_mut().filter(|hook| hook.url == from).for_each(|hook| to.clone_into(&mut hook.url));
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.iter_mut().filter(|delivery| delivery.url == from).for_each(|delivery| to.clone_into(&mut delivery.url));
+    }
+
     pub fn clear(&self) {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

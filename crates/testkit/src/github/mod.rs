@@ -20,10 +20,12 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use tempfile::TempDir;
 
+use faults::Held;
 use git::Repositories;
 use hooks::Hooks;
 pub use hooks::{Delivery, signature};
@@ -47,6 +49,7 @@ struct Inner {
     state: Mutex<State>,
     repos: Repositories,
     hooks: Hooks,
+    held: Held,
 }
 
 /// What was asked of the API, or of git.
@@ -64,6 +67,8 @@ pub struct Asked {
 /// Something that goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// None: another one is to hit the request behind this one.
+    Spared,
     /// 429.
     TooMany {
         retry_after: Option<u64>,
@@ -81,6 +86,10 @@ pub enum Fault {
     DropBefore,
     /// It is done, and the connection breaks before that is said.
     DropAfter,
+    /// As `DropBefore`, but not before the test lets go: [`FakeGithub::let_go`].
+    HoldBefore,
+    /// As `DropAfter`, but not before the test lets go.
+    HoldAfter,
 }
 
 /// The account that the bot speaks with.
@@ -93,7 +102,8 @@ impl FakeGithub {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let state = Mutex::new(State { address, ..State::default() });
-        let inner = Arc::new(Inner { state, repos: Repositories::new(dir.path()), hooks: Hooks::new() });
+        let inner =
+            Arc::new(Inner { state, repos: Repositories::new(dir.path()), hooks: Hooks::new(), held: Held::default() });
         let (ending, serving) = (Arc::new(AtomicBool::new(false)), inner.clone());
         http::serve(listener, ending.clone(), move |request| serving.answer(request));
         let server = Arc::new(Server { inner, ending, dir });
@@ -228,6 +238,11 @@ impl FakeGithub {
         self.inner().hooks.add(url, secret);
     }
 
+    /// Tells it to this address instead, also what is told again.
+    pub fn move_webhook(&self, from: &str, to: &str) {
+        self.inner().hooks.rename(from, to);
+    }
+
     pub fn without_webhooks(&self) {
         self.inner().hooks.clear();
     }
@@ -250,6 +265,16 @@ impl FakeGithub {
     /// The next requests with this method whose path contains this fail.
     pub fn fail_next_of(&self, method: &str, path: &str, times: usize, fault: Fault) {
         self.state().faults.push(Planned { method: method.to_owned(), path: path.to_owned(), times, fault });
+    }
+
+    /// Waits until a request is held; whether one is.
+    pub fn holds_soon(&self, patience: Duration) -> bool {
+        self.inner().held.comes(patience)
+    }
+
+    /// Lets all go that is held.
+    pub fn let_go(&self) {
+        self.inner().held.let_go();
     }
 
     /// What was asked so far.

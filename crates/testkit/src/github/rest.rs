@@ -26,9 +26,12 @@ impl Inner {
     pub fn answer(&self, request: &Request) -> Option<Response> {
         let fault = self.state().next_fault(request);
         let before = match &fault {
-            None | Some(Fault::DropAfter) => None,
-            Some(Fault::DropBefore) => {
+            None | Some(Fault::Spared | Fault::DropAfter | Fault::HoldAfter) => None,
+            Some(Fault::DropBefore | Fault::HoldBefore) => {
                 self.log(request, "", 0);
+                if fault == Some(Fault::HoldBefore) {
+                    self.held.hold();
+                }
                 return None;
             }
             Some(fault) => Some(fault.response()),
@@ -39,7 +42,11 @@ impl Inner {
             None => self.rest(request),
         };
         self.log(request, &caller, response.status);
-        (fault != Some(Fault::DropAfter)).then_some(response)
+        if fault == Some(Fault::HoldAfter) {
+            self.held.hold();
+        }
+        let breaks = matches!(fault, Some(Fault::DropAfter | Fault::HoldAfter));
+        (!breaks).then_some(response)
     }
 
     fn log(&self, request: &Request, caller: &str, status: u16) {
