@@ -4,6 +4,7 @@
 mod asking;
 mod clone;
 mod deliveries;
+mod kills;
 mod push;
 mod replies;
 mod story;
@@ -84,6 +85,14 @@ impl Office {
     fn reopen(&mut self) {
         self.server = TestServer::start(&self.grove);
         self.hook();
+    }
+
+    /// Starts the server again that was killed; it is told what happens from then on.
+    fn restart(&mut self) {
+        let before = self.server.address.clone();
+        self.server = TestServer::start(&self.grove);
+        let hook = |address: &str| format!("{address}/webhooks/github");
+        self.github.move_webhook(&hook(&before), &hook(&self.server.address));
     }
 
     /// What the bot has said, without its marker.
