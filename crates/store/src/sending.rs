@@ -15,6 +15,8 @@ const UNSENT: &str = "SELECT o.id AS id, o.kind AS kind, o.text AS text, o.inbox
        AND NOT EXISTS (SELECT 1 FROM grove_outbox e WHERE e.via IS NOT NULL AND e.sent_at IS NULL \
           AND e.conversation_id = o.conversation_id AND e.seq < o.seq) \
      ORDER BY o.created_at LIMIT $3";
+const HAS_UNSENT: &str = "SELECT o.id AS id FROM grove_outbox o JOIN remote_agent_conversations c ON c.id = o.conversation_id \
+     WHERE o.via IS NOT NULL AND o.sent_at IS NULL AND o.via = $1 AND c.platform_conversation_id = $2 LIMIT 1";
 const TAKE: &str = "UPDATE grove_outbox SET sender = $2, sender_until = $4, tries = tries + 1 WHERE id = $1 AND sent_at IS NULL AND tries = $3";
 const SENT: &str = "UPDATE grove_outbox SET sent_at = $2, sent_as = $3, unsendable = NULL, sender = NULL WHERE id = $1 AND sent_at IS NULL";
 const LATER: &str =
@@ -63,6 +65,15 @@ impl Store {
                 })
             };
             query.fetch_all(&self.pool).await?.iter().map(read).collect()
+        })
+        .await
+    }
+
+    /// Whether anything is still to be sent to a conversation of a platform's, also later.
+    pub async fn has_unsent(&self, via: &str, conversation: &str) -> Result<bool, StoreError> {
+        self.retry(|| async {
+            let query = sqlx::query(HAS_UNSENT).bind(via.to_owned()).bind(conversation.to_owned());
+            Ok(query.fetch_optional(&self.pool).await?.is_some())
         })
         .await
     }

@@ -33,6 +33,11 @@ impl Draft {
         format!("{}\n\n…", self.words.trim_end())
     }
 
+    /// It is shown the next time.
+    pub fn put_off(&mut self) {
+        self.changed = true;
+    }
+
     fn add(&mut self, text: &str) {
         self.words.push_str(text);
         self.changed = true;

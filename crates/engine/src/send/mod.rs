@@ -83,7 +83,11 @@ pub async fn serve(talks: Arc<Talks>, platform: Arc<dyn Platform>, mut ending: w
         look = tokio::select! {
             event = events.recv() => heard(event, &mut drafts, sender.platform.name()),
             () = drafts.due(), if Instant::now() >= rest => {
-                sender.show_drafts(&mut drafts).await;
+                sender.send_all(&mut drafts).await;
+                // It may want to be left alone since then.
+                if Instant::now() >= sender.rest_until {
+                    sender.show_drafts(&mut drafts).await;
+                }
                 false
             }
             () = tokio::time::sleep(LOOK) => true,
@@ -205,6 +209,19 @@ impl Sender {
 
     async fn show_drafts(&mut self, drafts: &mut Drafts) {
         for draft in drafts.ready() {
+            // Whatever was said before it comes first, or it would stand above that for ever.
+            match self.talks.store.has_unsent(self.platform.name(), &draft.conversation).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    draft.put_off();
+                    continue;
+                }
+                Err(error) => {
+                    tracing::warn!("whether a growing answer may be shown is not known: {error}");
+                    draft.put_off();
+                    return;
+                }
+            }
             let letter = Letter {
                 conversation: &draft.conversation,
                 name: draft.message,

@@ -117,6 +117,23 @@ fn an_answer_grows_in_one_comment() {
 }
 
 #[test]
+fn an_answer_that_grows_stands_below_what_was_said_before_it() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Slow", "");
+    github.comment("alice", issue, "@grove echo zero");
+    office.answered(issue, 2);
+    let comments = format!("/repos/octo/shop/issues/{issue}/comments");
+    github.fail_next_of("POST", &comments, 1, Fault::TooMany { retry_after: Some(4) });
+    github.comment("alice", issue, "@grove echo one");
+    github.comment("alice", issue, "@grove for n in $(seq 70); do echo $n; sleep 0.1; done");
+    let said = office.answered(issue, 4);
+    assert_eq!(said[2], "one", "{said:#?}");
+    let grown = github.comments(issue).pop().unwrap();
+    assert!(said[3].ends_with("\n70") && grown.versions.len() > 1, "{grown:#?}");
+}
+
+#[test]
 fn answers_that_are_not_to_grow_come_whole() {
     let office = Office::with(TestStore::new(Engine::Sqlite), "streaming = \"batch\"");
     let issue = office.github.issue("alice", "Slow", "");
