@@ -106,8 +106,7 @@ impl Hooks {
     pub fn again(&self, id: &str) -> u16 {
         let delivery = self.sent().into_iter().find(|delivery| delivery.id == id).expect("a delivery");
         let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Its address may be another one by now.
-        let hook = hooks.iter().find(|hook| hook.url == delivery.url).or(hooks.first()).expect("a hook").clone();
+        let hook = hooks.into_iter().find(|hook| hook.url == delivery.url).expect("its hook");
         self.queue(hook, delivery).recv().expect("an answer")
     }
 }

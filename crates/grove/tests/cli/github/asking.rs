@@ -31,7 +31,7 @@ both_engines! {
         github.review("alice", pull, "@grove echo review");
         let head = github.push("alice", "feature", "feature.txt", "2");
 
-        office.reopen();
+        office.restart();
         let github = &office.github;
         let told = format!(
             "Pull request #{pull} has new commits, up to {}, that the worktree `feature` has not; `/worktree sync` brings them in.",
@@ -48,7 +48,7 @@ both_engines! {
             github.redeliver(&delivery.id);
         }
         office.server.terminate();
-        office.reopen();
+        office.restart();
         office.github.comment("alice", asked, "@grove echo after");
         assert_eq!(office.answered(asked, 5)[4], "after");
         for (number, many) in [(fresh, 2), (pull, 5), (closed, 2)] {
@@ -85,7 +85,7 @@ fn what_is_from_before_is_not_for_us() {
     let comment = github.comment("alice", old, "@grove echo no");
     github.written_at(old, None, long_ago);
     github.written_at(old, Some(comment), long_ago);
-    office.reopen();
+    office.restart();
     // It changes, but nobody says anything.
     office.github.label("alice", old, "bug");
     let new = office.github.issue("alice", "New", "@grove echo yes");
@@ -106,7 +106,7 @@ fn many_pages_are_read() {
         office.github.comment("alice", issue, &format!("{number}"));
     }
     office.github.comment("alice", issue, "@grove echo last");
-    office.reopen();
+    office.restart();
     assert_eq!(office.answered(issue, 3)[1..], ["first", "last"]);
 }
 

@@ -69,25 +69,13 @@ impl Office {
         fs::write(grove.grove_home().join("config.toml"), config).unwrap();
         grove.grove(["codebase", "add", "--json"]).ok();
         let server = TestServer::start(&grove);
-        let office = Self { github, grove, server, polls };
-        office.hook();
-        office
-    }
-
-    fn hook(&self) {
-        self.github.without_webhooks();
-        if !self.polls {
-            self.github.webhook(&format!("{}/webhooks/github", self.server.address), SECRET);
+        if !polls {
+            github.webhook(&format!("{}/webhooks/github", server.address), SECRET);
         }
+        Self { github, grove, server, polls }
     }
 
-    /// The server is started again after it was ended.
-    fn reopen(&mut self) {
-        self.server = TestServer::start(&self.grove);
-        self.hook();
-    }
-
-    /// Starts the server again that was killed; it is told what happens from then on.
+    /// Starts the server again that was ended; it is told what happens from then on.
     fn restart(&mut self) {
         let before = self.server.address.clone();
         self.server = TestServer::start(&self.grove);
