@@ -17,8 +17,14 @@ pub enum Caller {
 impl State {
     /// The login of a token that is good.
     pub fn token(&self, token: &str) -> Option<String> {
-        let Token { login, until } = self.tokens.get(token)?;
+        let Token { login, until, .. } = self.tokens.get(token)?;
         until.is_none_or(|until| until > Timestamp::now()).then(|| login.clone())
+    }
+
+    /// The token that is shown, if it is a good one.
+    pub fn shown(&self, request: &Request) -> Option<&Token> {
+        let token = self.tokens.get(request.header("authorization")?.split_once(' ')?.1)?;
+        token.until.is_none_or(|until| until > Timestamp::now()).then_some(token)
     }
 
     pub fn caller(&self, request: &Request) -> Result<Caller, Response> {
@@ -43,21 +49,17 @@ impl State {
         known && head["alg"] == "RS256" && signature.len() == 256 && from <= now && now < until && until <= now + 600
     }
 
-    pub fn installation(&self) -> Result<u64, Response> {
-        self.app.as_ref().map(|app| app.installation).ok_or_else(not_found)
-    }
-
     pub fn new_token(&mut self, installation: &str) -> Answer {
         let app = self.app.clone().filter(|app| app.installation.to_string() == installation).ok_or_else(not_found)?;
         let login = format!("{}[bot]", app.slug);
         self.user(&login);
         let until = Timestamp::now() + app.tokens_last;
         let token = format!("ghs_fake{:032}", self.new_id());
-        self.tokens.insert(token.clone(), Token { login, until: Some(until) });
+        self.tokens.insert(token.clone(), Token { login, until: Some(until), scopes: None });
         let until = until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         Ok(Response::json(
             201,
-            &json!({ "token": token, "expires_at": until, "permissions": {}, "repository_selection": "all" }),
+            &json!({ "token": token, "expires_at": until, "permissions": app.permissions, "repository_selection": "all" }),
         ))
     }
 }

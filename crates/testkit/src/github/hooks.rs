@@ -19,10 +19,17 @@ pub struct Delivery {
     pub status: u16,
 }
 
+/// Where something is told.
 #[derive(Clone)]
-struct Hook {
-    url: String,
-    secret: String,
+pub struct Hook {
+    pub id: u64,
+    pub url: String,
+    pub secret: String,
+    pub active: bool,
+    /// What is told; `*` is everything.
+    pub events: Vec<String>,
+    /// The App's own, not one of the repository's.
+    pub of_app: bool,
 }
 
 /// The hooks of a fake.
@@ -59,8 +66,19 @@ impl Hooks {
     }
 
     pub fn add(&self, url: &str, secret: &str) {
-        let hook = Hook { url: url.to_owned(), secret: secret.to_owned() };
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = 9000 + u64::try_from(hooks.len()).expect("few");
+        let (url, secret) = (url.to_owned(), secret.to_owned());
+        hooks.push(Hook { id, url, secret, active: true, events: vec!["*".to_owned()], of_app: false });
+    }
+
+    /// The hooks as they are now.
+    pub fn all(&self) -> Vec<Hook> {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn change(&self, change: impl FnMut(&mut Hook)) {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(change);
     }
 
     /// A hook has another address from now on.
@@ -77,8 +95,8 @@ impl Hooks {
 
     /// Tells all hooks; each answer can be waited for.
     pub fn tell(&self, event: &str, payload: &Value) -> Vec<Receiver<u16>> {
-        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let told = hooks.into_iter().map(|hook| {
+        let wanted = |hook: &Hook| hook.active && hook.events.iter().any(|known| known == event || known == "*");
+        let told = self.all().into_iter().filter(wanted).map(|hook| {
             let delivery = Delivery {
                 id: new_id(),
                 event: event.to_owned(),
@@ -105,8 +123,7 @@ impl Hooks {
     /// Sends a delivery once more, as it was.
     pub fn again(&self, id: &str) -> u16 {
         let delivery = self.sent().into_iter().find(|delivery| delivery.id == id).expect("a delivery");
-        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let hook = hooks.into_iter().find(|hook| hook.url == delivery.url).expect("its hook");
+        let hook = self.all().into_iter().find(|hook| hook.url == delivery.url).expect("its hook");
         self.queue(hook, delivery).recv().expect("an answer")
     }
 }
@@ -126,8 +143,11 @@ fn send(url: &str, secret: &str, delivery: &Delivery) -> u16 {
         .header("content-type", "application/json")
         .header("user-agent", "GitHub-Hookshot/fake")
         .header("x-github-event", &delivery.event)
-        .header("x-github-delivery", &delivery.id)
-        .header("x-hub-signature-256", signature(secret, delivery.payload.as_bytes()));
+        .header("x-github-delivery", &delivery.id);
+    let request = match secret {
+        "" => request,
+        secret => request.header("x-hub-signature-256", signature(secret, delivery.payload.as_bytes())),
+    };
     request.send(delivery.payload.as_bytes()).map_or(0, |response| response.status().as_u16())
 }
 

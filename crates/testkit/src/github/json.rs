@@ -20,7 +20,7 @@ impl State {
         let Some(repo) = self.repos.get(&name.to_lowercase()) else { return Value::Null };
         let owner = repo.name.split('/').next().unwrap_or_default();
         json!({ "id": repo.id, "node_id": format!("R_{}", repo.id), "name": repo.name.split('/').nth(1), "full_name": repo.name,
-            "private": !repo.public, "fork": repo.fork_of.is_some(), "owner": { "login": owner, "type": "Organization" },
+            "private": !repo.public, "archived": repo.archived, "fork": repo.fork_of.is_some(), "owner": { "login": owner, "type": "Organization" },
             "html_url": format!("{}/{}", self.address, repo.name), "clone_url": format!("{}/{}.git", self.address, repo.name),
             "default_branch": repo.default_branch, "visibility": if repo.public { "public" } else { "private" } })
     }

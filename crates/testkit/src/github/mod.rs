@@ -4,6 +4,7 @@
 //! to the hooks, and what the bot does through the API is, too. Real git clones from it and pushes to
 //! it with a token as its password.
 
+mod admin;
 mod caller;
 mod events;
 mod faults;
@@ -132,6 +133,7 @@ impl FakeGithub {
             id,
             name: name.to_owned(),
             public: false,
+            archived: false,
             default_branch: "main".to_owned(),
             fork_of: fork_of.map(str::to_owned),
             roles: Default::default(),
@@ -196,13 +198,10 @@ impl FakeGithub {
         self.state().users.remove(&login.to_lowercase());
     }
 
-    /// A token of somebody's, good for ever.
+    /// A classic token of somebody's, good for ever.
     pub fn token(&self, login: &str) -> String {
-        let mut state = self.state();
-        state.user(login);
-        let token = format!("ghp_fake{:032}", state.new_id());
-        state.tokens.insert(token.clone(), Token { login: login.to_owned(), until: None });
-        token
+        let scopes = Some("repo, workflow".to_owned());
+        self.new_token("ghp_fake", Token { login: login.to_owned(), until: None, scopes })
     }
 
     /// No token is good any more.
@@ -216,7 +215,10 @@ impl FakeGithub {
         let installation = state.new_id();
         state.user(&format!("{slug}[bot]"));
         let tokens_last = SignedDuration::from_hours(1);
-        state.app = Some(App { id, slug: slug.to_owned(), installation, tokens_last });
+        let may = [("metadata", "read"), ("issues", "write"), ("pull_requests", "write"), ("contents", "write")];
+        let permissions = may.map(|(name, word)| (name.to_owned(), word.to_owned())).into();
+        let events = admin::EVENTS.map(str::to_owned).to_vec();
+        state.app = Some(App { id, slug: slug.to_owned(), installation, tokens_last, permissions, events });
     }
 
     /// Tokens of the App from now on are good for so many seconds.

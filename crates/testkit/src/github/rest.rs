@@ -64,8 +64,7 @@ impl Inner {
         };
         let name = if let Caller::User(login) = &caller { login.clone() } else { "app".to_owned() };
         let response = self.route(request, &caller).unwrap_or_else(|response| response);
-        let response = response.with("x-ratelimit-limit", "5000").with("x-ratelimit-remaining", "4999");
-        (name, tagged(request, response))
+        (name, tagged(request, self.state().headed(request, response)))
     }
 
     fn route(&self, request: &Request, caller: &Caller) -> Answer {
@@ -76,17 +75,21 @@ impl Inner {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let mut state = self.state();
         match (request.method.as_str(), parts.as_slice(), caller) {
-            ("GET", ["user"], Caller::User(login)) => {
-                Ok(Response::json(200, &state.user_json(login)).with("x-oauth-scopes", "repo, workflow"))
+            // Whose token is no person's is nobody.
+            ("GET", ["user"], Caller::User(login)) if login.ends_with("[bot]") => {
+                Err(problem(403, "Resource not accessible by integration"))
             }
+            ("GET", ["user"], Caller::User(login)) => found(&state.user_json(login)),
             ("GET", ["users", login], _) => found(&state.user_json(login)),
-            ("GET", ["app"], Caller::App) => {
-                let app = state.app.clone().ok_or_else(not_found)?;
-                found(&json!({ "id": app.id, "slug": app.slug, "name": app.slug }))
-            }
-            ("GET", ["app", "installations"], Caller::App) => found(&json!([{ "id": state.installation()? }])),
+            ("GET", ["app"], Caller::App) => found(&state.app_json()),
+            ("GET", ["app", "installations"], Caller::App) => found(&json!([state.installation_json()])),
             ("POST", ["app", "installations", id, "access_tokens"], Caller::App) => state.new_token(id),
-            ("GET", ["repos", _, _, "installation"], Caller::App) => found(&json!({ "id": state.installation()? })),
+            ("GET", ["app", "hook", "config"], Caller::App) => found(&self.hooks.of_app_json()),
+            ("GET", ["app", "hook", "deliveries"], Caller::App) => found(&self.hooks.app_deliveries_json()),
+            ("GET", ["repos", owner, name, "installation"], Caller::App) => {
+                let known = state.repos.contains_key(&format!("{owner}/{name}").to_lowercase());
+                found(&if known { state.installation_json() } else { Value::Null })
+            }
             ("POST", ["graphql"], Caller::User(_)) => Ok(state.graphql(&body)),
             (method, ["repos", owner, name, rest @ ..], Caller::User(login)) => {
                 let full = format!("{owner}/{name}");
@@ -115,7 +118,11 @@ impl Inner {
     ) -> Answer {
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         match route {
-            ("GET", []) => found(&state.repo_json(repo)),
+            ("GET", []) => found(&state.repo_as_seen_json(repo, login)),
+            ("GET", ["hooks"]) => {
+                state.may_see_hooks(request, repo, login)?;
+                found(&self.hooks.of_repository_json())
+            }
             ("GET", ["collaborators", user, "permission"]) => state.permission(repo, login, user),
             ("GET", ["issues"]) => {
                 let mut threads: Vec<Thread> = state.repo(repo).threads.values().cloned().collect();

@@ -19,6 +19,8 @@ pub struct State {
     pub repos: BTreeMap<String, Repo>,
     /// Where a repository is that was renamed.
     pub moved: BTreeMap<String, String>,
+    /// How many requests are left in this hour.
+    pub requests_left: Option<u64>,
     pub faults: Vec<Planned>,
     pub requests: Vec<super::Asked>,
 }
@@ -34,6 +36,8 @@ pub struct User {
 pub struct Token {
     pub login: String,
     pub until: Option<Timestamp>,
+    /// What a classic token may do; others say nothing of it.
+    pub scopes: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +47,10 @@ pub struct App {
     pub installation: u64,
     /// How long its tokens are good.
     pub tokens_last: SignedDuration,
+    /// What it may do: `issues` and `write`.
+    pub permissions: BTreeMap<String, String>,
+    /// What it is told.
+    pub events: Vec<String>,
 }
 
 /// A failure that waits for requests to hit.
@@ -58,6 +66,7 @@ pub struct Repo {
     pub id: u64,
     pub name: String,
     pub public: bool,
+    pub archived: bool,
     pub default_branch: String,
     pub fork_of: Option<String>,
     pub roles: BTreeMap<String, &'static str>,
