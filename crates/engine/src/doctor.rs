@@ -33,7 +33,7 @@ pub struct Check {
     pub hint: String,
 }
 
-fn check(name: &str, verdict: Verdict, detail: impl Into<String>, hint: impl Into<String>) -> Check {
+pub fn check(name: &str, verdict: Verdict, detail: impl Into<String>, hint: impl Into<String>) -> Check {
     Check { name: name.to_owned(), verdict, detail: detail.into(), hint: hint.into() }
 }
 

@@ -1,9 +1,18 @@
 //! Cloning a repository to register it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::repository::RepositoryError;
-use crate::{Git, Place, Repository};
+use crate::{Git, GitError, Place, Repository};
+
+impl Git {
+    /// Whether a repository answers at an address, shown what it wants to be shown.
+    pub async fn reach(&self, url: &str, limit: Duration) -> Result<(), GitError> {
+        let call = self.command(Place::Dir(Path::new("/")), "ls-remote").args(["--end-of-options", url, "HEAD"]);
+        call.network().limit(limit).showing(self.shown_at(url).await?).run().await.map(drop)
+    }
+}
 
 impl Repository {
     /// Clones `url` to `target`, which must not exist; a failed clone leaves nothing there.

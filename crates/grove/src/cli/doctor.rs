@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use grove_engine::doctor::{Verdict, bad_store, examine, examine_machine};
+use grove_platforms::github::checkup::checkup;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -13,10 +14,21 @@ pub async fn run(context: &Context) -> Done {
     let waiting = output::spinner("Looking at everything", context.json);
     let mut checks = examine_machine(&context.git, &context.settings).await;
     let store = context.store().await;
-    match &store {
-        Ok(store) => checks.extend(examine(&context.git, store, &context.isolation(store)).await),
-        Err(problem) => checks.push(bad_store(problem)),
-    }
+    // Without them only what is listed is looked at; the store's own check says why.
+    let codebases = match &store {
+        Ok(store) => store.codebases().await.unwrap_or_default(),
+        Err(_) => Vec::new(),
+    };
+    let here = async {
+        match &store {
+            Ok(store) => examine(&context.git, store, &context.isolation(store)).await,
+            Err(problem) => vec![bad_store(problem)],
+        }
+    };
+    let github = context.settings.github();
+    let (here, github) = tokio::join!(here, checkup(&github, &codebases, &context.git));
+    checks.extend(here);
+    checks.extend(github);
     waiting.finish_and_clear();
     let well = checks.iter().all(|check| check.verdict != Verdict::Bad);
     if context.json {

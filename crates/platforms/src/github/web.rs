@@ -22,6 +22,11 @@ impl Web {
         Some(Self { scheme: scheme.to_ascii_lowercase(), host })
     }
 
+    /// A page of GitHub's own.
+    pub fn page(&self, path: &str) -> String {
+        format!("{}://{}/{path}", self.scheme, self.host)
+    }
+
     /// Where a repository is cloned from.
     pub fn address(&self, repo: &RepoName) -> String {
         format!("{}://{}/{repo}.git", self.scheme, self.host)

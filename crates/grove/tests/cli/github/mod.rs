@@ -4,6 +4,7 @@
 mod asking;
 mod clone;
 mod deliveries;
+mod doctor;
 mod kills;
 mod push;
 mod replies;

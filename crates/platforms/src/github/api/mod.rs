@@ -8,6 +8,7 @@ mod comments;
 mod error;
 mod pulls;
 mod send;
+mod standing;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,7 @@ pub use comments::{List, Spoken};
 pub use error::{ApiError, Retry};
 pub use pulls::{Files, NewPull};
 pub use send::Polled;
+pub use standing::{AppHook, Hook, HookConfig, Installed, LastResponse, Left, Rights, Seen, Standing};
 
 use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
