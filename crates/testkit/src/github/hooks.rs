@@ -123,6 +123,15 @@ impl Hooks {
     /// Sends a delivery once more, as it was.
     pub fn again(&self, id: &str) -> u16 {
         let delivery = self.sent().into_iter().find(|delivery| delivery.id == id).expect("a delivery");
+        self.repeat(delivery)
+    }
+
+    /// Sends what a delivery said once more, under another name.
+    pub fn replay(&self, delivery: &Delivery) -> u16 {
+        self.repeat(Delivery { id: new_id(), ..delivery.clone() })
+    }
+
+    fn repeat(&self, delivery: Delivery) -> u16 {
         let hook = self.all().into_iter().find(|hook| hook.url == delivery.url).expect("its hook");
         self.queue(hook, delivery).recv().expect("an answer")
     }

@@ -259,9 +259,19 @@ impl FakeGithub {
         self.inner().hooks.again(id)
     }
 
+    /// Tells something again as if it were new, and what was answered.
+    pub fn replay(&self, delivery: &Delivery) -> u16 {
+        self.inner().hooks.replay(delivery)
+    }
+
     /// The next requests fail.
     pub fn fail_next(&self, times: usize, fault: Fault) {
         self.fail_next_of("", "", times, fault);
+    }
+
+    /// Nothing fails any more.
+    pub fn faults_over(&self) {
+        self.state().faults.clear();
     }
 
     /// The next requests with this method whose path contains this fail.
