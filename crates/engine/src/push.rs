@@ -1,13 +1,14 @@
 //! An environment's branch goes to its remote, and becomes a pull request: by us, not by the agent.
 
-use grove_git::Repository;
 use grove_git::base::choose_remote;
-use grove_git::push::{PushError, Pushed, push};
+use grove_git::push::{PushError, Pushed, push, uncommitted};
+use grove_git::{Place, Repository};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Kind};
 
 use crate::forge::{NewPullRequest, Opened, Title};
 use crate::isolation::{Isolation, IsolationError};
 use crate::settings::PushPolicy;
+use crate::view::{OnDisk, on_disk};
 
 /// Why a branch is not pushed, before anybody is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,16 @@ impl Isolation {
         })?;
         self.store.record(environment.id, "pushed", Some(pushed.at.as_str())).await?;
         Ok(pushed)
+    }
+
+    /// How many files of an environment are not committed, and so are not pushed. `None`: not known.
+    pub async fn uncommitted(&self, codebase: &Codebase, environment: &Environment) -> Option<usize> {
+        let common_dir = &codebase.git_common_dir;
+        let OnDisk::Worktree(git_dir) = on_disk(environment, common_dir) else { return None };
+        // Pinned: an agent may have rewritten what is inside.
+        let place = Place::Worktree { work_tree: &environment.path, git_dir: &git_dir, common_dir };
+        let counted = uncommitted(&self.git, place).await;
+        counted.inspect_err(|error| tracing::warn!("what is not committed could not be counted: {error}")).ok()
     }
 
     /// After a run: pushes what it left, where that is wanted. `before` is where the branch was.

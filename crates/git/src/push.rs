@@ -7,7 +7,7 @@ use grove_model::{BranchName, CommitSha};
 use crate::base::tracking_ref;
 use crate::credentials::Way;
 use crate::lock::repository_lock;
-use crate::{GitError, Repository};
+use crate::{Git, GitError, Place, Repository};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
@@ -75,6 +75,14 @@ pub async fn push(
     };
     follow(repo, branch, remote).await?;
     Ok(Pushed { remote: remote.to_owned(), at, new })
+}
+
+/// How many files of a worktree a push leaves behind, because they are not committed.
+pub async fn uncommitted(git: &Git, place: Place<'_>) -> Result<usize, GitError> {
+    // Without a look into submodules: git would run there what their own configuration names.
+    let flags = ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"];
+    let output = git.command(place, "status").args(flags).long().run().await?;
+    Ok(output.stdout.iter().filter(|byte| **byte == 0).count())
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! `/push` and `/pr [TITLE]`
 
+use grove_git::push::Pushed;
+use grove_model::{Codebase, Environment};
+
 use super::Line;
 use super::worktree::own;
 use crate::Problem;
@@ -10,7 +13,7 @@ use crate::words::done;
 pub async fn push(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     let (codebase, environment) = own(desk, &mut line).await?;
     let pushed = desk.talks.isolation.push(&codebase, &environment).await?;
-    Ok(reply_text::for_chat(&done::pushed(environment.branch.as_str(), &pushed)))
+    Ok(reply_text::for_chat(&in_words(desk, &codebase, &environment, &pushed).await))
 }
 
 pub async fn pull_request(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
@@ -18,5 +21,12 @@ pub async fn pull_request(desk: &Desk<'_>, mut line: Line) -> Result<String, Pro
     let (codebase, environment) = own(desk, &mut line).await?;
     let opened = desk.talks.isolation.open_pull_request(&codebase, &environment, title.as_deref()).await?;
     let (pushed, opened) = opened;
-    Ok([done::pushed(environment.branch.as_str(), &pushed), done::opened(&opened)].join("\n"))
+    Ok([in_words(desk, &codebase, &environment, &pushed).await, done::opened(&opened)].join("\n"))
+}
+
+/// What was pushed, and what was not.
+async fn in_words(desk: &Desk<'_>, codebase: &Codebase, environment: &Environment, pushed: &Pushed) -> String {
+    let uncommitted = desk.talks.isolation.uncommitted(codebase, environment).await;
+    let left = uncommitted.and_then(done::left_behind);
+    [Some(done::pushed(environment.branch.as_str(), pushed)), left].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

@@ -71,6 +71,15 @@ pub fn pushed(branch: &str, pushed: &Pushed) -> String {
     }
 }
 
+/// What a push left behind, if it did.
+pub fn left_behind(uncommitted: usize) -> Option<String> {
+    match uncommitted {
+        0 => None,
+        1 => Some("1 file is not committed, so it was not pushed.".to_owned()),
+        count => Some(format!("{count} files are not committed, so they were not pushed.")),
+    }
+}
+
 pub fn opened(opened: &Opened) -> String {
     let pull_request = &opened.pull_request;
     let verb = if opened.found { "It has" } else { "Opened" };
