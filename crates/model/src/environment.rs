@@ -160,9 +160,24 @@ pub struct PullRequestInfo {
     /// Its head as it was last told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitSha>,
+    /// When it was as it is told here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Moment>,
 }
 
 impl PullRequestInfo {
+    /// Whether this is no news to whoever knows that: something older, told late. What was merged
+    /// stays so; of two pull requests of one branch the open one counts.
+    pub fn is_outdated_by(&self, known: &PullRequestInfo) -> bool {
+        let older = self.updated_at.zip(known.updated_at).is_some_and(|(told, known)| told < known);
+        match (self.number == known.number, known.is_open(), self.is_open()) {
+            (true, ..) => older || (known.is_merged() && !self.is_merged()),
+            (false, true, false) => true,
+            (false, false, true) => false,
+            (false, ..) => older,
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         self.state.eq_ignore_ascii_case("open")
     }
@@ -246,6 +261,38 @@ mod tests {
             assert_eq!(status.as_str().parse::<Status>().unwrap(), *status);
         }
         assert!("suspended".parse::<Status>().unwrap_err().to_string().contains("suspended"));
+    }
+
+    #[test]
+    fn what_is_told_late_is_no_news() {
+        let told = |number, state: &str, second: Option<i64>| PullRequestInfo {
+            number,
+            url: String::new(),
+            title: String::new(),
+            state: state.to_owned(),
+            created_at: String::new(),
+            head: None,
+            updated_at: second.and_then(Moment::from_unix),
+        };
+        let known = told(1, "closed", Some(5));
+        for (number, state, second, outdated) in [
+            (1, "open", Some(4), true),
+            (1, "open", Some(5), false),
+            (1, "open", Some(6), false),
+            (1, "merged", Some(4), true),
+            (1, "open", None, false),
+            (2, "open", Some(4), false),
+            (2, "merged", Some(4), true),
+            (2, "merged", Some(6), false),
+        ] {
+            assert_eq!(told(number, state, second).is_outdated_by(&known), outdated, "{number} {state} {second:?}");
+        }
+        let merged = told(1, "merged", Some(5));
+        assert!(told(1, "open", Some(6)).is_outdated_by(&merged), "what is merged is never open again");
+        assert!(told(1, "open", None).is_outdated_by(&merged));
+        let open = told(2, "open", Some(5));
+        assert!(told(1, "merged", Some(6)).is_outdated_by(&open), "the branch has another one, which is open");
+        assert!(!told(1, "open", Some(4)).is_outdated_by(&told(1, "open", None)), "kept before times were");
     }
 
     #[test]

@@ -345,6 +345,9 @@ impl Store {
                 let old = row.text("metadata")?;
                 let mut metadata: EnvironmentMetadata =
                     serde_json::from_str(&old).map_err(|error| row.nonsense("metadata", &error))?;
+                if metadata.pr.as_ref().is_some_and(|known| pr.is_outdated_by(known)) {
+                    return Ok(());
+                }
                 metadata.pr = Some(pr.clone());
                 let new = serde_json::to_string(&metadata).map_err(|error| StoreError::Other(error.to_string()))?;
                 let keep = sqlx::query(KEEP_METADATA).bind(id.to_string()).bind(old).bind(new);

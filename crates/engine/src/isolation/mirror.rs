@@ -39,7 +39,7 @@ impl From<&Environment> for Mirrored {
         Self {
             branch: environment.branch.to_string(),
             created_at: environment.created_at.to_string(),
-            pr: environment.metadata.pr.clone().map(|pr| PullRequestInfo { head: None, ..pr }),
+            pr: environment.metadata.pr.clone().map(|pr| PullRequestInfo { head: None, updated_at: None, ..pr }),
             init_script_ran: init.as_ref().map(|init| init.ran),
             init_script_status: init.as_ref().and_then(|init| init.status),
             init_script_error: init.and_then(|init| init.error),

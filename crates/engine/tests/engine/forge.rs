@@ -149,6 +149,7 @@ both_engines! {
             state: state.to_owned(),
             created_at: String::new(),
             head: Some(head.parse().unwrap()),
+            updated_at: None,
         };
         for (number, environment, state) in [(7, &merged, "merged"), (8, &open, "open")] {
             let head = commit(&test, environment, state);

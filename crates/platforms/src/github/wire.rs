@@ -160,6 +160,7 @@ impl Pull {
             state: state.to_owned(),
             created_at: self.created_at.clone().unwrap_or_default(),
             head: self.head_sha(),
+            updated_at: self.updated_at.as_deref().and_then(|at| at.parse().ok()),
         })
     }
 
