@@ -5,6 +5,8 @@
 //! children inherit: `<process>.<start>.<call>` of the grove that made it.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -55,9 +57,19 @@ impl Process {
 
     /// Whether its environment says `variable=` and then what `mark` begins with.
     pub fn is_marked(&self, variable: &str, mark: &str) -> bool {
-        let wanted = format!("{variable}={mark}");
+        self.value_of(variable).is_some_and(|value| value.starts_with(mark.as_bytes()))
+    }
+
+    fn value_of(&self, variable: &str) -> Option<Vec<u8>> {
         let environ = std::fs::read(format!("/proc/{}/environ", self.id)).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes()))
+        let mut variables = environ.split(|byte| *byte == 0);
+        variables.find_map(|known| known.strip_prefix(variable.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec))
+    }
+
+    /// Whether it was started with this argument.
+    fn was_given(&self, argument: &[u8]) -> bool {
+        let line = std::fs::read(format!("/proc/{}/cmdline", self.id)).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|given| given == argument)
     }
 
     /// Sends it a signal, unless it has ended meanwhile.
@@ -116,6 +128,16 @@ pub fn life_of(process: u32) -> Life {
 pub async fn end_calls_of(process: u32, started: u64) {
     // A git that is asked takes its lock files away; one that does not listen is ended.
     end_marked(&mark_of(process, started), &[Signal::TERM, Signal::KILL]).await;
+}
+
+/// Ends every call of git that was given this path, and what it started. For whoever knows that
+/// nobody waits for it any more.
+pub async fn end_calls_given(path: &Path) {
+    let given = Process::all().into_iter().filter(|process| process.was_given(path.as_os_str().as_bytes()));
+    let marks = given.filter_map(|process| String::from_utf8(process.value_of(MARK)?).ok());
+    for mark in marks.filter(|mark| !mark.is_empty()) {
+        end_marked(&mark, &[Signal::TERM, Signal::KILL]).await;
+    }
 }
 
 /// Sends each signal in turn until nobody with such a mark is left, for at most a second each.

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use grove_git::lock::{FileLock, file_lock};
+use grove_git::processes::end_calls_given;
 use grove_git::repository::RepositoryError;
 use grove_git::{Git, GitError, Repository, redact};
 use grove_model::{Codebase, FolderName, Nonce, RepositoryHint};
@@ -86,7 +87,7 @@ pub(super) async fn lock(target: &Path) -> Result<FileLock, CodebaseError> {
 pub(super) async fn clone(git: &Git, url: &str, target: &Path) -> Result<Repository, CodebaseError> {
     let failed = |source| CodebaseError::Io { what: format!("{} cannot be made", target.display()), source };
     // What others left who were cut short: nobody else is at it.
-    take_away_leftovers(target).map_err(failed)?;
+    take_away_leftovers(target).await.map_err(failed)?;
     let aside = hidden(target, &format!("cloning-{}", Nonce::new()));
     let cloned = Repository::clone_to(git, url, &aside).await;
     if let Err(error) = cloned {
@@ -102,13 +103,19 @@ pub(super) async fn clone(git: &Git, url: &str, target: &Path) -> Result<Reposit
     Ok(Repository::discover(git, target).await?)
 }
 
-fn take_away_leftovers(target: &Path) -> io::Result<()> {
+async fn take_away_leftovers(target: &Path) -> io::Result<()> {
     let prefix = hidden(target, "cloning-");
     let prefix = prefix.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for entry in fs::read_dir(target.parent().unwrap_or(target))? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            fs::remove_dir_all(entry.path())?;
+            // Its git may still be writing.
+            end_calls_given(&entry.path()).await;
+            match fs::remove_dir_all(entry.path()) {
+                // A git that is asked to end takes it away itself.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
     }
     Ok(())
