@@ -1,6 +1,9 @@
 //! A repository is heard of for the first time.
 
 use std::fs;
+use std::time::Duration;
+
+use grove_testkit::github::Fault;
 
 use super::world::World;
 
@@ -49,9 +52,53 @@ fn what_cannot_be_cloned_is_said_and_the_next_try_is_free() {
     let said = world.ask_until(issue, "echo hello", |said| said == "hello");
     assert_eq!(said.first().map(String::as_str), Some("Cloning `octo/shop`…"));
     assert!(!leftover.exists());
-    let left: Vec<_> =
-        fs::read_dir(world.workspace().parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert!(left.iter().all(|name| name == "shop" || name == ".shop.lock"), "{left:?}");
+    assert_eq!(world.beside_the_workspace(), Vec::<String>::new());
+}
+
+#[test]
+fn a_clone_that_fails_says_why_without_the_token() {
+    let world = World::start("");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    for fault in [Fault::Status(403), Fault::Status(500), Fault::DropBefore] {
+        world.github.fail_next_of("", "/octo/shop.git/", 10, fault);
+        let said = world.ask_until(issue, "echo hello", |said| said.contains("not started"));
+        assert_eq!(said[0], "Cloning `octo/shop`…");
+        assert!(said[1].contains("could not be cloned"), "{said:?}");
+        assert!(said.iter().all(|said| !said.contains(&world.token)), "{said:?}");
+        assert_eq!(world.beside_the_workspace(), Vec::<String>::new());
+        world.github.faults_over();
+    }
+    let log = world.server.logged().join("\n");
+    assert!(!log.contains(&world.token), "{log}");
+    world.assert_secret_kept();
+    world.ask_until(issue, "echo hello", |said| said == "hello");
+}
+
+#[test]
+fn killed_in_the_middle_of_a_clone_it_is_cloned_again() {
+    let mut world = World::start("");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    // It asks which branches there are, and then for the commits.
+    for fault in [Fault::Spared, Fault::HoldAfter] {
+        world.github.fail_next_of("POST", "git-upload-pack", 1, fault);
+    }
+    world.github.comment("alice", issue, "@grove echo hello");
+    assert!(world.github.holds_soon(Duration::from_secs(60)));
+    let begun = world.beside_the_workspace();
+    assert!(begun.len() == 1 && begun[0].starts_with(".shop.cloning-"), "{begun:?}");
+    world.restart();
+    world.wait(|| world.said(issue).iter().any(|said| said == "hello"), || format!("{:#?}", world.said(issue)));
+    world.at_rest();
+    assert_eq!(world.clones_running(), Vec::<String>::new(), "what was cut short goes on no longer");
+    world.github.let_go();
+    let said = world.said(issue);
+    assert_eq!(said.iter().filter(|said| *said == "hello").count(), 1, "{said:?}");
+    assert_eq!(world.beside_the_workspace(), Vec::<String>::new());
+    let codebases = world.grove.grove(["codebase", "list", "--json"]).ok().json();
+    assert_eq!(codebases.as_array().unwrap().len(), 1);
+    assert_eq!(world.environments().len(), 1);
+    world.grove.repo.git_in(&world.workspace(), &["fsck", "--connectivity-only"]);
+    world.assert_secret_kept();
 }
 
 #[test]

@@ -55,6 +55,55 @@ fn the_work_is_pushed_and_becomes_a_pull_request() {
 }
 
 #[test]
+fn what_is_not_committed_is_not_pushed_and_that_is_said() {
+    let world = World::start("");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    world.commit(issue, "login.txt");
+    let change =
+        "mkdir more && touch more/a more/b && git mv login.txt sign-in.txt && echo x >> sign-in.txt; echo done";
+    world.ask_until(issue, change, |said| said == "done");
+    let pushed = world.ask(issue, "/push");
+    let sha = world.github.sha("issue-1").expect("it is there");
+    let words = format!("Pushed `issue-1` to `origin`, at {}.", &sha[..7]);
+    assert_eq!(pushed, format!("{words}\n4 files are not committed, so they were not pushed."));
+    world.ask_until(issue, "git reset -q --hard && rm more/a; echo done", |said| said == "done");
+    let again = world.ask(issue, "/push");
+    assert!(again.ends_with("\n1 file is not committed, so it was not pushed."), "{again}");
+    let opened = world.ask(issue, "/pr");
+    assert!(opened.contains("1 file is not committed, so it was not pushed.\nOpened pull request #2"), "{opened}");
+}
+
+#[test]
+fn what_is_told_late_does_not_undo_what_is_newer() {
+    let world = World::start("");
+    world.github.push("alice", "feature", "feature.txt", "1");
+    let pull = world.github.pull("alice", "feature", "A feature", "Please.");
+    // What is not committed keeps the worktree.
+    world.ask_until(pull, "echo x > unsaved; echo looked", |said| said == "looked");
+    let head = world.github.push("alice", "feature", "feature.txt", "2");
+    let record = || world.environments()[0]["metadata"]["pr"].clone();
+    world.wait(|| record()["head"] == head, || record().to_string());
+    world.github.squash("alice", pull);
+    world.wait(|| record()["state"] == "merged", || record().to_string());
+    world.at_rest();
+    let (merged, said) = (record(), world.said(pull));
+    let mirror = world.workspace().join(".grove/worktrees/feature/worktree.json");
+    let mirrored = fs::read_to_string(&mirror).unwrap();
+    assert!(mirrored.contains("merged") && !mirrored.contains("updatedAt"), "{mirrored}");
+    // All of it once more, the last first, as if it were new.
+    let told = world.github.deliveries().into_iter().filter(|told| told.event == "pull_request");
+    let told: Vec<_> = told.collect();
+    assert_eq!(told.len(), 3, "{told:#?}");
+    for delivery in told.iter().rev() {
+        assert_eq!(world.github.replay(delivery), 202);
+    }
+    world.at_rest();
+    assert_eq!(record(), merged);
+    assert_eq!(fs::read_to_string(&mirror).unwrap(), mirrored);
+    assert_eq!(world.said(pull), said, "nobody is told of old commits");
+}
+
+#[test]
 fn nothing_is_forced() {
     let world = World::start("");
     let issue = world.github.issue("alice", "Login fails", "It does.");
@@ -133,6 +182,27 @@ fn new_commits_of_a_pull_request_are_told_once() {
     world.github.squash("alice", pull);
     world.wait(|| world.environments()[0]["status"] == "destroyed", || format!("{:#?}", world.environments()));
     assert_eq!(world.environments()[0]["metadata"]["pr"]["state"], "merged");
+}
+
+#[test]
+fn the_default_branch_is_not_pushed() {
+    let grove = crate::sandbox(TestRepo::with_origin());
+    grove.grove(["codebase", "add", "--json"]).ok();
+    // Somebody works elsewhere, and has the default branch in a worktree.
+    grove.repo.git(&["switch", "--quiet", "--create", "elsewhere"]);
+    let theirs = grove.repo.dir().join("theirs");
+    grove.repo.git(&["worktree", "add", "--quiet", &theirs.display().to_string(), "main"]);
+    let server = TestServer::start(&grove);
+    server.ask("c", &format!("/worktree adopt {}", theirs.display()));
+    server.ask("c", "/worktree link main");
+    server.ask("c", "echo x > x; git add x; git -c user.name=a -c user.email=a@b commit -qm x");
+    let there = || grove.repo.git(&["ls-remote", "origin", "refs/heads/main"]);
+    let before = there();
+    for command in ["/push", "/pr"] {
+        let refused = server.ask("c", command).remove(0);
+        assert!(refused.starts_with("`main` is the default branch, which is not pushed from here."), "{refused}");
+    }
+    assert_eq!(there(), before);
 }
 
 #[test]

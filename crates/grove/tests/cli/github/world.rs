@@ -43,11 +43,28 @@ impl World {
         let bin = grove.repo.dir().join("bin");
         let script = format!("printf '%s\\n' \"$*\" >> {}; exec {} \"$@\"", log(&grove).display(), gits()[0].display());
         program(&bin.join("git"), &script);
-        let mut command = grove.command(["serve", "--listen", "127.0.0.1:0", "--test-adapter"]);
-        command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default()));
-        let server = TestServer::run(command, &grove);
+        let server = serve(&grove);
         github.webhook(&format!("{}/webhooks/github", server.address), SECRET);
         Self { github, grove, server, token }
+    }
+
+    /// The server is killed, and started again at another address.
+    pub fn restart(&mut self) {
+        self.server.kill();
+        self.server = serve(&self.grove);
+        self.github.without_webhooks();
+        self.github.webhook(&format!("{}/webhooks/github", self.server.address), SECRET);
+    }
+
+    /// Waits until everything that GitHub told is worked off.
+    #[track_caller]
+    pub fn at_rest(&self) {
+        let status = || self.server.api("GET", "/api/status", None).json();
+        let rests = |status: serde_json::Value| {
+            let queue = &status["queue"];
+            status["adapters"]["github"]["waiting"] == 0 && queue["running"] == 0 && queue["waiting"] == 0
+        };
+        self.wait(|| rests(status()), || status().to_string());
     }
 
     /// What the bot said in a thread, without the hidden lines.
@@ -107,6 +124,21 @@ impl World {
         list.as_array().expect("a list").clone()
     }
 
+    /// The commands that clone to the workspace at the moment.
+    pub fn clones_running(&self) -> Vec<String> {
+        let all = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path().join("cmdline"));
+        let commands = all.map(|file| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).replace('\0', " "));
+        let place = self.workspace().with_file_name(".shop.cloning-").display().to_string();
+        commands.filter(|command| command.contains(&place)).collect()
+    }
+
+    /// What is there beside a clone.
+    pub fn beside_the_workspace(&self) -> Vec<String> {
+        let folder = fs::read_dir(self.workspace().parent().unwrap()).unwrap();
+        let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name != "shop" && name != ".shop.lock").collect()
+    }
+
     /// The token is in no file but the one that it was written into, and in no argument.
     #[track_caller]
     pub fn assert_secret_kept(&self) {
@@ -125,6 +157,13 @@ impl World {
             }
         }
     }
+}
+
+fn serve(grove: &Sandbox) -> TestServer {
+    let mut command = grove.command(["serve", "--listen", "127.0.0.1:0", "--test-adapter"]);
+    let bin = grove.repo.dir().join("bin");
+    command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default()));
+    TestServer::run(command, grove)
 }
 
 fn log(grove: &Sandbox) -> PathBuf {
