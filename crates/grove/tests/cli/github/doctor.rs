@@ -317,4 +317,11 @@ fn a_github_that_is_not_there_is_not_known() {
     clinic.github.fail_next_of("GET", "/repos/octo/shop/hooks", 1, Fault::Status(502));
     let wrong = clinic.wrong(true);
     assert_eq!(wrong, ["warning github webhook octo/shop: not known: GitHub does not answer: Something went wrong"]);
+    for (status, verdict) in
+        [(502, "warning github git: not known: "), (403, "bad github git: octo/shop cannot be fetched: ")]
+    {
+        clinic.github.fail_next_of("", "/octo/shop.git/", 1, Fault::Status(status));
+        let wrong = clinic.wrong(status == 502);
+        assert!(wrong.len() == 1 && wrong[0].starts_with(verdict), "{wrong:?}");
+    }
 }

@@ -240,18 +240,44 @@ pub(super) fn git(repo: &RepoName, answered: Option<Result<(), GitError>>) -> Ch
     let name = "github git";
     match answered {
         Some(Ok(())) => check(name, Verdict::Good, format!("{repo} can be fetched"), ""),
-        Some(Err(GitError::Failed { line, .. })) => {
-            let hint = "Check that the token may read the repository's contents, and that git reaches GitHub.";
+        Some(Err(GitError::Failed { line, .. })) if is_refusal(&line) => {
+            let hint = "Check that the token, or the App, may read the repository's contents.";
             check(name, Verdict::Bad, format!("{repo} cannot be fetched: {line}"), hint)
         }
-        Some(Err(error)) => not_known(name, &error.to_string()),
+        Some(Err(error)) => not_known(name, &error.line()),
         None => not_known(name, "git did not answer in time"),
     }
+}
+
+/// Whether git was turned away, by its own line; otherwise it did not come so far.
+fn is_refusal(line: &str) -> bool {
+    let words = ["Authentication failed", "not found", "error: 401", "error: 403", "could not read", "get password"];
+    words.iter().any(|word| line.contains(word))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn git_that_does_not_get_there_is_not_turned_away() {
+        for line in [
+            "Authentication failed for 'https://github.com/octo/shop.git/'",
+            "repository 'https://github.com/octo/shop.git/' not found",
+            "unable to access 'https://github.com/octo/shop.git/': The requested URL returned error: 403",
+            "could not read Username for 'https://github.com': terminal prompts disabled",
+            "unable to get password from user",
+        ] {
+            assert!(is_refusal(line), "{line}");
+        }
+        for line in [
+            "unable to access 'https://github.com/octo/shop.git/': Could not resolve host: github.com",
+            "unable to access 'https://github.com/octo/shop.git/': Failed to connect to github.com port 443",
+            "unable to access 'https://github.com/octo/shop.git/': The requested URL returned error: 502",
+        ] {
+            assert!(!is_refusal(line), "{line}");
+        }
+    }
 
     #[test]
     fn when_a_token_runs_out_is_read_with_its_zone() {
