@@ -104,6 +104,21 @@ fn what_is_told_late_does_not_undo_what_is_newer() {
 }
 
 #[test]
+fn an_app_shows_tokens_of_its_own_to_git() {
+    let world = World::of_app();
+    // They are made anew when they are a second old: git gets none that is about to run out.
+    world.github.app_tokens_last(601);
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    let said = world.commit(issue, "login.txt");
+    assert_eq!(said, ["Cloning `octo/shop`…", "Working in isolated branch `issue-1`", "done"]);
+    assert!(world.ask(issue, "/pr").contains("Opened pull request #2: "));
+    assert!(world.github.sha("issue-1").is_some());
+    let comments = world.github.comments(issue);
+    assert!(comments.iter().all(|comment| comment.author == "alice" || comment.author == "grove-dev[bot]"));
+    world.assert_secret_kept();
+}
+
+#[test]
 fn nothing_is_forced() {
     let world = World::start("");
     let issue = world.github.issue("alice", "Login fails", "It does.");

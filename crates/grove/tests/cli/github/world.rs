@@ -23,16 +23,35 @@ pub struct World {
 impl World {
     /// `octo/shop`, where alice may write; `settings` are lines of the config's beginning.
     pub fn start(settings: &str) -> Self {
+        Self::set_up(settings, |github, _| {
+            let token = github.token(BOT);
+            (format!("token = \"{token}\""), token)
+        })
+    }
+
+    /// The same, but we are an App.
+    pub fn of_app() -> Self {
+        Self::set_up("", |github, grove| {
+            github.app(77, "grove-dev");
+            let key = grove.repo.dir().join("key.pem");
+            fs::write(&key, FakeGithub::APP_KEY).unwrap();
+            // How all of its tokens begin.
+            (format!("app_id = 77\nprivate_key_file = \"{}\"", key.display()), "ghs_fake".to_owned())
+        })
+    }
+
+    /// `credentials` gives lines of `[adapters.github]`, and what no file may have.
+    fn set_up(settings: &str, credentials: impl FnOnce(&FakeGithub, &Sandbox) -> (String, String)) -> Self {
         let github = FakeGithub::start("octo/shop");
         github.user("alice", "write");
-        let token = github.token(BOT);
         let grove = sandbox(TestRepo::new());
         fs::create_dir_all(grove.grove_home()).unwrap();
+        let (credentials, token) = credentials(&github, &grove);
         // The agent does what the last line of its prompt says.
         let agent = program(&grove.repo.dir().join("agent"), "tail -n 1 > \"$TMPDIR/said\"; sh \"$TMPDIR/said\"");
         let config = format!(
             "{settings}\n[agent]\ndefault = \"worker\"\n[agents.worker]\nkind = \"command\"\ncommand = [\"{}\"]\n\
-             env = {{ TMPDIR = \"{}\" }}\n[adapters.github]\ntoken = \"{token}\"\nwebhook_secret = \"{SECRET}\"\n\
+             env = {{ TMPDIR = \"{}\" }}\n[adapters.github]\n{credentials}\nwebhook_secret = \"{SECRET}\"\n\
              api_url = \"{}\"\nrepos = [\"Octo/Shop\"]\nstreaming = \"batch\"\n",
             agent.display(),
             grove.repo.dir().display(),
@@ -69,7 +88,7 @@ impl World {
 
     /// What the bot said in a thread, without the hidden lines.
     pub fn said(&self, number: u64) -> Vec<String> {
-        let ours = self.github.comments(number).into_iter().filter(|comment| comment.author == BOT);
+        let ours = self.github.comments(number).into_iter().filter(|comment| comment.author != "alice");
         ours.map(|comment| comment.body.split("<!--").next().unwrap_or_default().trim().to_owned()).collect()
     }
 
