@@ -198,13 +198,15 @@ pub(super) fn thread_key(happening: &Happening) -> String {
 }
 
 fn incoming(happening: &Happening, user: Option<String>, delivery: String, event: Event) -> Incoming {
+    // PostgreSQL holds no such character, and what it never takes would keep its thread waiting for ever.
+    let storable = |text: String| text.replace('\0', "\u{fffd}");
     Incoming {
         via: GITHUB.to_owned(),
         platform: GITHUB.to_owned(),
         conversation: happening.repo.name.conversation(happening.thread.number),
         parent: None,
-        user,
-        delivery: Some(delivery),
+        user: user.map(storable),
+        delivery: Some(storable(delivery)),
         event,
     }
 }
@@ -358,6 +360,18 @@ mod tests {
         assert_ne!(key(&comment("@grove a", 1, false)), key(&comment("@grove b", 1, false)));
         assert_eq!(body("@grove a\r\nb", "1"), body("@grove a\nb", "2"), "comments change the time of an issue");
         assert_ne!(body("@grove a", "1"), body("@grove b", "1"));
+    }
+
+    #[test]
+    fn no_name_holds_what_a_store_does_not() {
+        let mut happening = comment("@grove fix", 1, false);
+        let What::Said(text) = &mut happening.what else { panic!("{happening:?}") };
+        text.author = Some(User { id: 1, login: "al\0ice".to_owned() });
+        text.at = Some("then\0".to_owned());
+        let Look::Asked(asked) = look(&happening, &us()) else { panic!() };
+        let incoming = asked.incoming(&facts()).unwrap();
+        assert_eq!(incoming.user.as_deref(), Some("al\u{fffd}ice"));
+        assert!(!incoming.delivery.unwrap().contains('\0'));
     }
 
     #[test]
