@@ -95,13 +95,25 @@ impl TestServer {
         headers: &[(&str, &str)],
         body: Option<&str>,
     ) -> (Answer, Vec<(String, String)>) {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        self.request_with_bytes(method, path, &headers, body.unwrap_or_default().as_bytes())
+    }
+
+    /// The same, of any bytes.
+    pub fn request_with_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &[u8])],
+        body: &[u8],
+    ) -> (Answer, Vec<(String, String)>) {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build();
         let agent = ureq::Agent::new_with_config(agent);
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(body.unwrap_or_default().to_owned()).expect("a request");
+        let request = request.body(body).expect("a request");
         match agent.run(request) {
             Ok(mut response) => {
                 let status = response.status().as_u16();
