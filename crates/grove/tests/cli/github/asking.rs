@@ -3,7 +3,7 @@
 use grove_testkit::{Engine, TestStore, both_engines};
 use serde_json::json;
 
-use super::{Office, POLL};
+use super::{OBEDIENT, Office, POLL};
 
 both_engines! {
     fn what_was_missed_is_worked_off_once(store: TestStore) {
@@ -113,7 +113,7 @@ fn many_pages_are_read() {
 #[test]
 fn a_repository_that_is_not_there_does_not_stand_in_the_way() {
     let settings = POLL.replace("[", "[\"octo/gone\", ");
-    let office = Office::set_up(TestStore::new(Engine::Sqlite), &settings, true);
+    let office = Office::set_up(TestStore::new(Engine::Sqlite), OBEDIENT, &settings, true);
     let issue = office.github.issue("alice", "One", "@grove echo hello");
     assert_eq!(office.answered(issue, 2)[1], "hello");
     let status = office.grove.grove(["status", "--json"]).ok().json();

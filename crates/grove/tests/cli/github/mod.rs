@@ -6,6 +6,7 @@ mod clone;
 mod deliveries;
 mod doctor;
 mod kills;
+mod mutations;
 mod push;
 mod replies;
 mod story;
@@ -31,6 +32,9 @@ struct Office {
     polls: bool,
 }
 
+/// An agent to which the last line of what it is told is a command.
+const OBEDIENT: &str = "tail -n 1 | sh";
+
 /// Asks every second, about a repository whose name somebody wrote in another way.
 const POLL: &str = "mode = \"poll\"\npoll_seconds = 1\nrepos = [\"Octo/Shop\"]";
 
@@ -41,15 +45,20 @@ impl Office {
 
     /// With more settings of `[adapters.github]`.
     fn with(store: TestStore, settings: &str) -> Self {
-        Self::set_up(store, &format!("webhook_secret = \"{SECRET}\"\n{settings}"), false)
+        Self::of(store, OBEDIENT, settings)
+    }
+
+    /// With this script as its agent.
+    fn of(store: TestStore, agent: &str, settings: &str) -> Self {
+        Self::set_up(store, agent, &format!("webhook_secret = \"{SECRET}\"\n{settings}"), false)
     }
 
     /// Without an address for webhooks.
     fn polling(store: TestStore) -> Self {
-        Self::set_up(store, POLL, true)
+        Self::set_up(store, OBEDIENT, POLL, true)
     }
 
-    fn set_up(store: TestStore, settings: &str, polls: bool) -> Self {
+    fn set_up(store: TestStore, agent: &str, settings: &str, polls: bool) -> Self {
         let github = FakeGithub::start("octo/shop");
         github.user("alice", "write");
         github.outsider("mallory");
@@ -59,9 +68,8 @@ impl Office {
         grove.repo.git(&["push", "--quiet", "--force", "origin", "main"]);
         grove.repo.git(&["fetch", "--quiet", "origin"]);
         grove.repo.git(&["remote", "set-head", "origin", "main"]);
-        // The last line of what it is told is a command.
         let config = format!(
-            "[agent]\ndefault = \"mine\"\n[agents.mine]\ncommand = [\"sh\", \"-c\", \"tail -n 1 | sh\"]\n\
+            "[agent]\ndefault = \"mine\"\n[agents.mine]\ncommand = [\"sh\", \"-c\", \"{agent}\"]\n\
              [adapters.github]\ntoken = \"{}\"\napi_url = \"{}\"\n{settings}\n",
             github.token(BOT),
             github.api_url()
