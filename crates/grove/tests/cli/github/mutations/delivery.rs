@@ -1,5 +1,7 @@
 //! A delivery as it goes over the wire, and what can be wrong with it.
 
+use std::fmt;
+
 use grove_testkit::github::signature;
 use grove_testkit::{Answer, Dice, TestServer};
 use serde_json::json;
@@ -35,10 +37,17 @@ impl Comment {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Delivery {
     pub headers: Vec<(&'static str, Vec<u8>)>,
     pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.headers.iter().try_for_each(|(name, value)| writeln!(f, "{name}: {}", value.escape_ascii()))?;
+        write!(f, "{}", self.body.escape_ascii())
+    }
 }
 
 impl Delivery {
