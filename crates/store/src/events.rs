@@ -10,8 +10,8 @@ const EVENTS: &str = "grove_events";
 const KEEP: &str = "INSERT INTO grove_events (id, platform, delivery, kind, body, status, received_at) \
      VALUES ($1, $2, $3, $4, $5, 'waiting', $6) ON CONFLICT (platform, delivery) DO NOTHING";
 const IS_KEPT: &str = "SELECT id FROM grove_events WHERE platform = $1 AND delivery = $2";
-const WAITING: &str = "SELECT id, delivery, kind, body, tries, worker, worker_until FROM grove_events \
-     WHERE status = 'waiting' AND platform = $1 AND (not_before IS NULL OR not_before <= $2) ORDER BY id LIMIT $3";
+const WAITING: &str = "SELECT id, delivery, kind, body, tries, not_before, worker, worker_until FROM grove_events \
+     WHERE status = 'waiting' AND platform = $1 ORDER BY id LIMIT $2";
 const TAKE: &str = "UPDATE grove_events SET worker = $2, worker_until = $4, tries = tries + 1 \
      WHERE id = $1 AND status = 'waiting' AND tries = $3";
 const DONE: &str =
@@ -44,6 +44,8 @@ pub struct RawEvent {
     pub body: String,
     /// How often somebody began to work on it.
     pub tries: i64,
+    /// It was put off, and keeps what is behind it waiting.
+    pub not_before: Option<Moment>,
     pub worker: Option<Owner>,
     pub worker_until: Option<Moment>,
 }
@@ -82,10 +84,10 @@ impl Store {
         .await
     }
 
-    /// What of a platform's words waits, the oldest first.
+    /// What of a platform's words waits, the oldest first, also what was put off.
     pub async fn waiting_events(&self, platform: &str, most: i64) -> Result<Vec<RawEvent>, StoreError> {
         self.retry(|| async {
-            let query = sqlx::query(WAITING).bind(platform.to_owned()).bind(Moment::now().to_string()).bind(most);
+            let query = sqlx::query(WAITING).bind(platform.to_owned()).bind(most);
             let read = |row| {
                 let row = Reader { row, table: EVENTS };
                 Ok(RawEvent {
@@ -94,6 +96,7 @@ impl Store {
                     kind: row.text("kind")?,
                     body: row.text("body")?,
                     tries: row.number("tries")?,
+                    not_before: row.parse_optional("not_before")?,
                     worker: row.parse_optional("worker")?,
                     worker_until: row.parse_optional("worker_until")?,
                 })

@@ -62,7 +62,9 @@ both_engines! {
         store.event_done(waiting[0].id, true, "ignored").await.unwrap();
         store.event_later(waiting[1].id, until.plus(SignedDuration::from_hours(1)), "busy").await.unwrap();
         let waiting = store.waiting_events("github", 10).await.unwrap();
-        assert_eq!(waiting.iter().map(|event| event.delivery.as_str()).collect::<Vec<_>>(), ["c"]);
+        let waiting: Vec<(&str, bool)> =
+            waiting.iter().map(|event| (event.delivery.as_str(), event.not_before.is_some())).collect();
+        assert_eq!(waiting, [("b", true), ("c", false)]);
         // What is worked off is still known.
         assert_eq!(store.keep_events(&[event("a")]).await.unwrap(), [false]);
         assert_eq!(store.forget_events(Moment::now().plus(SignedDuration::from_hours(1))).await.unwrap(), 1);

@@ -170,3 +170,17 @@ fn what_github_will_not_tell_is_done_without() {
     github.comment("alice", pull, "@grove echo done");
     assert_eq!(office.answered(pull, 2)[1], "done");
 }
+
+#[test]
+fn what_was_put_off_is_not_overtaken_after_a_restart() {
+    let mut office = office();
+    let issue = office.github.issue("alice", "Slowly", "");
+    let permission = "/repos/octo/shop/collaborators/alice/permission";
+    office.github.fail_next_of("GET", permission, 1, Fault::TooMany { retry_after: Some(4) });
+    office.github.comment("alice", issue, "@grove echo one");
+    grove_testkit::wait_for(|| office.github.asked("GET", permission) > 0);
+    office.server.terminate();
+    office.restart();
+    office.github.comment("alice", issue, "@grove echo two");
+    assert_eq!(office.answered(issue, 3)[1..], ["one", "two"]);
+}

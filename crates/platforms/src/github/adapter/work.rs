@@ -125,7 +125,8 @@ impl Adapter {
         for event in events {
             let now = Moment::now();
             let busy = |worker: &Owner| worker != this_process() && !is_gone(worker, event.worker_until, now);
-            if event.worker.as_ref().is_some_and(busy)
+            if event.not_before.is_some_and(|not_before| now < not_before)
+                || event.worker.as_ref().is_some_and(busy)
                 || !store.take_event(&event, this_process(), now.plus(LEASE)).await?
             {
                 return Ok(any);
