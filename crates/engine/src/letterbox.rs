@@ -41,7 +41,7 @@ impl Letterbox {
 
 async fn write(store: Store, mut taken: mpsc::Receiver<(NewEvent, Answer)>, new: impl Fn() + Send + Sync) {
     let mut letters = Vec::new();
-    // How long the last time took, and how many there were: whoever was just answered may come again.
+    // How long it took of late, and how many there were: whoever was just answered may come again.
     let (mut took, mut expected) = (Duration::ZERO, 0);
     while taken.recv_many(&mut letters, TOGETHER).await > 0 {
         if took >= SLOW {
@@ -50,7 +50,7 @@ async fn write(store: Store, mut taken: mpsc::Receiver<(NewEvent, Answer)>, new:
         let (events, answers): (Vec<NewEvent>, Vec<Answer>) = letters.drain(..).unzip();
         let began = Instant::now();
         let kept = store.keep_events(&events).await;
-        (took, expected) = (began.elapsed(), events.len() + taken.len());
+        (took, expected) = ((took * 3 + began.elapsed()) / 4, events.len() + taken.len());
         match kept {
             Ok(fresh) => {
                 let any = fresh.contains(&true);
