@@ -1,7 +1,7 @@
 //! An environment's branch goes to its remote, and becomes a pull request: by us, not by the agent.
 
 use grove_git::base::choose_remote;
-use grove_git::push::{PushError, Pushed, push, uncommitted};
+use grove_git::push::{PushError, Pushed, default_of, push, uncommitted};
 use grove_git::{Place, Repository};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Kind};
 
@@ -52,6 +52,12 @@ impl Isolation {
         self.may_push(codebase, environment)?;
         let repo = self.repository(codebase);
         let remote = choose_remote(self.settings.remote(), &repo.remotes().await?)?.ok_or(NoPush::NoRemote)?;
+        // Nobody recorded which one it is: the remote knows.
+        if codebase.default_branch.is_none()
+            && default_of(&repo, &remote).await?.as_deref() == Some(environment.branch.as_str())
+        {
+            return Err(NoPush::DefaultBranch { branch: environment.branch.clone() }.into());
+        }
         let base = match environment.work.kind() {
             // Its commits were made elsewhere.
             Kind::Pr | Kind::Review => None,

@@ -116,6 +116,14 @@ pub fn pushed_after_run(branch: &str, pushed: Result<Pushed, IsolationError>) ->
     }
 }
 
+pub fn not_pushed_in_time(branch: &str) -> String {
+    format!("`{branch}` was not pushed: the remote took too long. `/push` tries it again.")
+}
+
+pub fn not_pushed_at_the_end(branch: &str) -> String {
+    format!("`{branch}` was not pushed, since the server ends. `/push` does it.")
+}
+
 pub fn removed_meanwhile(branch: &str) -> String {
     format!("The worktree `{branch}` was removed meanwhile. `/worktree undo {branch}` brings it back.")
 }

@@ -2,7 +2,7 @@
 
 use grove_git::Repository;
 use grove_git::base::choose_remote;
-use grove_git::sync::{merge, newest, newest_of_pull_request};
+use grove_git::sync::{is_there, merge, newest, newest_of_pull_request};
 use grove_model::{Codebase, CommitSha, Environment, Kind, Question, Status};
 
 use crate::isolation::{Isolation, IsolationError};
@@ -42,12 +42,13 @@ impl Isolation {
         let failed = |error| IsolationError::Sync(Box::new(error));
         let (own, last) = self.sources(&repo, &environment).await?;
         if let Some(own) = own
-            // It may be gone there; a remote that does not answer says so for the base, too.
-            && let Ok(at) = newest(&repo, &own).await
-            && merge(&repo, &environment.path, &look.entry, &own, &at).await.map_err(failed)?
+            && is_there(&repo, &own).await.map_err(failed)?
         {
-            self.store.record(environment.id, "synced", Some(at.as_str())).await?;
-            return Ok(Synced { from: own, at, changed: true });
+            let at = newest(&repo, &own).await.map_err(failed)?;
+            if merge(&repo, &environment.path, &look.entry, &own, &at).await.map_err(failed)? {
+                self.store.record(environment.id, "synced", Some(at.as_str())).await?;
+                return Ok(Synced { from: own, at, changed: true });
+            }
         }
         let (from, at) = match last {
             Source::Branch(name) => (name.clone(), newest(&repo, &name).await.map_err(failed)?),
@@ -61,7 +62,7 @@ impl Isolation {
         Ok(Synced { from, at, changed })
     }
 
-    /// The branch's own upstream, if it comes before the rest, and the rest.
+    /// The same branch elsewhere, if that comes before the rest, and the rest.
     async fn sources(
         &self,
         repo: &Repository,
@@ -73,13 +74,14 @@ impl Isolation {
             let broken = || IsolationError::Broken { path: environment.path.clone(), why };
             environment.base_ref.clone().map(Source::Branch).ok_or_else(broken)
         };
+        let remote = choose_remote(self.settings.remote(), &repo.remotes().await?)?;
         if !matches!(environment.work.kind(), Kind::Pr | Kind::Review) {
-            return Ok((upstream, base()?));
+            let own = remote.map(|remote| format!("{remote}/{}", environment.branch));
+            return Ok((upstream.or(own), base()?));
         }
         if let Some(upstream) = upstream {
             return Ok((None, Source::Branch(upstream)));
         }
-        let remote = choose_remote(self.settings.remote(), &repo.remotes().await?)?;
         match (remote, environment.work.number()) {
             (Some(remote), Some(number)) => Ok((None, Source::PullRequest { remote, number })),
             _ => Ok((None, base()?)),

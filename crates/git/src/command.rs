@@ -52,11 +52,12 @@ const PINNED_ENV: [(&str, &str); 11] = [
     ("GIT_AUTHOR_EMAIL", "grove@localhost"),
 ];
 
-const PINNED_CONFIG: [&str; 12] = [
+const PINNED_CONFIG: [&str; 13] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.quotePath=false",
     "core.askPass=",
+    "core.alternateRefsCommand=true",
     "credential.interactive=false",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -90,6 +91,9 @@ pub enum GitError {
     Unreadable { what: String, detail: String },
     #[error("there is nothing to show to the remote: {why}")]
     NoCredential { why: String },
+    /// Whoever works in the repository can write there.
+    #[error("`{key}` in the repository's own config could lead a token astray, so none is shown")]
+    Astray { key: String },
 }
 
 impl GitError {

@@ -98,7 +98,38 @@ impl Repository {
         // What is no remote of ours says so itself.
         let asked = asked.args(["--", remote]).run_for(&[0, 2, 128]).await?;
         let url = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-        Ok(call.showing(self.git().shown_at(&url).await?))
+        let shown = self.git().shown_at(&url).await?;
+        if shown.is_some() {
+            self.goes_straight().await?;
+        }
+        Ok(call.showing(shown))
+    }
+
+    /// Whether nothing in the repository's own config, where an agent can write, sends what git shows
+    /// through somebody else's hands. A person's own config may.
+    async fn goes_straight(&self) -> Result<(), GitError> {
+        let list = self.command("config").args(["--list", "--show-scope", "--name-only", "--includes", "-z"]);
+        let listed = list.run().await?.stdout;
+        let mut words = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        while let (Some(scope), Some(key)) = (words.next(), words.next()) {
+            if matches!(&*scope, "local" | "worktree") && leads_astray(&key) {
+                return Err(GitError::Astray { key: key.into_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys come in lower case, but for what stands in their middle.
+fn leads_astray(key: &str) -> bool {
+    let (section, name) = (key.split('.').next().unwrap_or_default(), key.rsplit('.').next().unwrap_or_default());
+    match section {
+        "http" => {
+            name.starts_with("proxy") || matches!(name, "sslcainfo" | "sslcapath" | "sslverify" | "curloptresolve")
+        }
+        "remote" => matches!(name, "proxy" | "proxyauthmethod" | "vcs"),
+        "core" => matches!(name, "alternaterefscommand" | "gitproxy"),
+        _ => false,
     }
 }
 
@@ -113,6 +144,25 @@ fn without_user(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_settings_lead_astray() {
+        for key in [
+            "http.proxy",
+            "http.https://h/.proxy",
+            "http.https://h/a.b/.sslcainfo",
+            "http.sslverify",
+            "http.proxysslcainfo",
+            "remote.origin.proxy",
+            "remote.a.b.vcs",
+            "core.alternaterefscommand",
+        ] {
+            assert!(leads_astray(key), "{key}");
+        }
+        for key in ["http.postbuffer", "http.https://h/.extraheader", "remote.origin.url", "core.bare", "alias.proxy"] {
+            assert!(!leads_astray(key), "{key}");
+        }
+    }
 
     #[test]
     fn the_secret_is_for_one_address_and_shows_in_no_name() {

@@ -73,8 +73,19 @@ pub async fn push(
             return Err(PushError::Failed { branch: branch.clone(), remote: remote.to_owned(), line });
         }
     };
-    follow(repo, branch, remote).await?;
+    // It is there, whatever becomes of the note.
+    if let Err(error) = follow(repo, branch, remote).await {
+        tracing::warn!("that {branch} follows {remote} could not be noted: {error}");
+    }
     Ok(Pushed { remote: remote.to_owned(), at, new })
+}
+
+/// The branch that a remote says is its default one; `None`: it names none.
+pub async fn default_of(repo: &Repository, remote: &str) -> Result<Option<String>, GitError> {
+    let asked = repo.to_remote("ls-remote", remote, Way::Fetch).await?;
+    let output = asked.args(["--symref", "--end-of-options", remote, "HEAD"]).run().await?.stdout;
+    let text = String::from_utf8_lossy(&output).into_owned();
+    Ok(text.lines().find_map(|line| Some(line.strip_prefix("ref: refs/heads/")?.split_once('\t')?.0.to_owned())))
 }
 
 /// How many files of a worktree a push leaves behind, because they are not committed.

@@ -38,6 +38,19 @@ pub async fn newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncErro
     Err(SyncError::NoSuch(name.to_owned()))
 }
 
+/// Whether a remote has this branch (`origin/main`); a name that is of no remote's is here.
+pub async fn is_there(repo: &Repository, name: &str) -> Result<bool, SyncError> {
+    let remotes = repo.remotes().await?;
+    let of_remote = remotes.iter().find_map(|remote| Some((remote, name.strip_prefix(&format!("{}/", remote.name))?)));
+    let Some((remote, branch)) = of_remote else { return Ok(true) };
+    let asked = repo.ask_remote(&remote.name, &[format!("refs/heads/{branch}")], NETWORK).await;
+    let failed = |error: GitError| {
+        let (remote, name) = (remote.name.clone(), branch.to_owned());
+        SyncError::FetchFailed { remote, name, line: error.line() }
+    };
+    Ok(!asked.map_err(failed)?.is_empty())
+}
+
 /// Fetches the newest commit of a pull request that is on no branch here.
 pub async fn newest_of_pull_request(repo: &Repository, remote: &str, number: u64) -> Result<CommitSha, SyncError> {
     let what = format!("pull request #{number}");

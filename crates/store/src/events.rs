@@ -11,7 +11,7 @@ const KEEP: &str = "INSERT INTO grove_events (id, platform, delivery, kind, body
      VALUES ($1, $2, $3, $4, $5, 'waiting', $6) ON CONFLICT (platform, delivery) DO NOTHING";
 const IS_KEPT: &str = "SELECT id FROM grove_events WHERE platform = $1 AND delivery = $2";
 const WAITING: &str = "SELECT id, delivery, kind, body, tries, not_before, worker, worker_until FROM grove_events \
-     WHERE status = 'waiting' AND platform = $1 ORDER BY id LIMIT $2";
+     WHERE status = 'waiting' AND platform = $1 AND id > $2 ORDER BY id LIMIT $3";
 const TAKE: &str = "UPDATE grove_events SET worker = $2, worker_until = $4, tries = tries + 1 \
      WHERE id = $1 AND status = 'waiting' AND tries = $3";
 const DONE: &str =
@@ -84,10 +84,17 @@ impl Store {
         .await
     }
 
-    /// What of a platform's words waits, the oldest first, also what was put off.
-    pub async fn waiting_events(&self, platform: &str, most: i64) -> Result<Vec<RawEvent>, StoreError> {
+    /// What of a platform's words waits, the oldest first, also what was put off; `after` goes on behind
+    /// what was looked at.
+    pub async fn waiting_events(
+        &self,
+        platform: &str,
+        after: Option<MessageId>,
+        most: i64,
+    ) -> Result<Vec<RawEvent>, StoreError> {
+        let after = after.map(|after| after.to_string()).unwrap_or_default();
         self.retry(|| async {
-            let query = sqlx::query(WAITING).bind(platform.to_owned()).bind(most);
+            let query = sqlx::query(WAITING).bind(platform.to_owned()).bind(after.clone()).bind(most);
             let read = |row| {
                 let row = Reader { row, table: EVENTS };
                 Ok(RawEvent {

@@ -10,7 +10,8 @@ use crate::row::Reader;
 use crate::{ConversationRef, Store, StoreError};
 
 /// Also what makes two messages of one conversation wait for each other. A new conversation begins
-/// with the codebase that was named; a new thread otherwise with its channel's codebase and agent.
+/// with the codebase that was named, and one that has none gets it; a new thread otherwise begins with
+/// its channel's codebase and agent.
 const ENTER: &str = "INSERT INTO remote_agent_conversations \
      (id, platform_type, platform_conversation_id, parent_conversation_id, codebase_id, ai_assistant_type, \
       last_activity_at, created_at, updated_at) \
@@ -19,7 +20,8 @@ const ENTER: &str = "INSERT INTO remote_agent_conversations \
        (SELECT p.ai_assistant_type FROM remote_agent_conversations p WHERE p.platform_type = $2 AND p.platform_conversation_id = $4), \
        $5, $5, $5) \
      ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
-     SET last_activity_at = excluded.last_activity_at, updated_at = excluded.updated_at RETURNING id";
+     SET last_activity_at = excluded.last_activity_at, updated_at = excluded.updated_at, \
+       codebase_id = COALESCE(remote_agent_conversations.codebase_id, $6) RETURNING id";
 const WAS_HEARD: &str = "SELECT id FROM grove_inbox WHERE delivery = $1";
 const KNOWN: &str = "SELECT id, conversation_id FROM grove_inbox WHERE id = $1 OR delivery = $2";
 const RECEIVE: &str = "INSERT INTO grove_inbox \
@@ -125,7 +127,7 @@ impl Store {
         .await
     }
 
-    /// The same; if it begins a conversation, that is about this codebase.
+    /// The same; if its conversation has no codebase, it is about this one.
     pub async fn accept_about(
         &self,
         incoming: &Incoming,

@@ -24,6 +24,8 @@ pub(super) struct Draft {
     words: String,
     /// What it is called on its platform, once it is there.
     pub shown_as: Option<String>,
+    /// It may be there although that was not said.
+    pub uncertain: bool,
     changed: bool,
 }
 
@@ -85,7 +87,8 @@ impl Drafts {
             // A short answer comes whole.
             self.next = self.next.max(Instant::now() + FIRST);
         }
-        let new = || Draft { conversation, message, words: String::new(), shown_as: None, changed: false };
+        let new =
+            || Draft { conversation, message, words: String::new(), shown_as: None, uncertain: false, changed: false };
         self.growing.entry(message).or_insert_with(new).add(&text);
     }
 

@@ -27,8 +27,11 @@ const LOOK: Duration = Duration::from_secs(2);
 const TOGETHER: i64 = 50;
 /// What comes after a failure, doubled each time, and at most.
 const PAUSE: (u64, u64) = (2, 300);
-/// After so many tries something that only ever fails is given up.
-const TRIES: i64 = 40;
+/// A platform that does not say when is left alone for no longer than that, in seconds: what it does
+/// not take may be one letter.
+const REST: u64 = 10;
+/// After so many tries, which is a week, something that only ever fails is given up.
+const TRIES: i64 = 2_000;
 
 /// A text that a platform is to show.
 #[derive(Clone, Debug)]
@@ -119,7 +122,7 @@ struct Sender {
     /// The platform wants to be left alone until then.
     rest_until: Instant,
     /// How often in a row it failed.
-    failures: u32,
+    failures: i64,
 }
 
 impl Sender {
@@ -185,7 +188,8 @@ impl Sender {
                 store.sent(unsent.id, &shown_as).await
             }
             Err(NotShown::Later { after, why }) if unsent.tries < TRIES => {
-                let pause = self.rest(after);
+                self.rest(after);
+                let pause = after.unwrap_or(doubled(unsent.tries, PAUSE.1));
                 let (platform, pause_s) = (self.platform.name(), pause.as_secs());
                 tracing::warn!("{platform} does not take an answer at the moment, again in {pause_s} s: {why}");
                 let pause = SignedDuration::try_from(pause).unwrap_or(SignedDuration::from_secs(60));
@@ -198,13 +202,10 @@ impl Sender {
         }
     }
 
-    /// Leaves the platform alone for as long as it said, or longer each time.
-    fn rest(&mut self, after: Option<Duration>) -> Duration {
+    /// Leaves the platform alone for as long as it said, or a little longer each time.
+    fn rest(&mut self, after: Option<Duration>) {
+        self.rest_until = Instant::now() + after.unwrap_or(doubled(self.failures, REST));
         self.failures = self.failures.saturating_add(1);
-        let doubled = PAUSE.0.saturating_mul(1 << self.failures.min(16).saturating_sub(1)).min(PAUSE.1);
-        let pause = after.unwrap_or(Duration::from_secs(doubled));
-        self.rest_until = Instant::now() + pause;
-        pause
     }
 
     async fn show_drafts(&mut self, drafts: &mut Drafts) {
@@ -227,7 +228,7 @@ impl Sender {
                 name: draft.message,
                 text: &draft.text(),
                 shown_as: draft.shown_as.as_deref(),
-                uncertain: false,
+                uncertain: draft.uncertain,
                 growing: true,
             };
             match self.platform.show(&letter).await {
@@ -239,11 +240,13 @@ impl Sender {
                         }
                     }
                     draft.shown_as = Some(shown_as);
+                    draft.uncertain = false;
                 }
                 Err(error) => {
                     // The whole answer comes anyway.
                     tracing::info!("{} does not show a growing answer: {error}", self.platform.name());
                     if let NotShown::Later { after, .. } = error {
+                        draft.uncertain = true;
                         self.rest(after);
                         return;
                     }
@@ -251,4 +254,9 @@ impl Sender {
             }
         }
     }
+}
+
+/// What comes after so many failures.
+fn doubled(failures: i64, most: u64) -> Duration {
+    Duration::from_secs(PAUSE.0.saturating_mul(1 << failures.clamp(0, 16)).min(most))
 }

@@ -5,6 +5,7 @@
 //! message, [`turn::Ending`] is what came of it, and the answer goes into the store together with the
 //! message's end. Nothing here knows a platform: adapters read what was said from the store.
 
+mod after;
 mod closed;
 mod custom;
 mod folder;

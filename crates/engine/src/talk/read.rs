@@ -41,9 +41,9 @@ impl Desk<'_> {
         let words = reply_text::not_taken_away(&left);
         tracing::warn!("{words}");
         match read {
-            Ok(Ending { answer, end }) => {
+            Ok(Ending { answer, end, .. }) => {
                 let answer = reply_text::with_text(&answer.unwrap_or_default(), &words);
-                Ok(Ending { answer: Some(answer), end })
+                Ok(Ending::new(Some(answer), end))
             }
             Err(Broken::Problem(problem)) => {
                 let message = format!("{} {words}", problem.message);

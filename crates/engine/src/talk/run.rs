@@ -104,6 +104,6 @@ impl Desk<'_> {
             Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(StoreError::LostTurn)),
         };
         let words = self.talks.redactor.clean(said.typed);
-        Ok(Ending { answer: Some(reply_text::ended(agent.name(), &ended, &text, &words)), end })
+        Ok(Ending::new(Some(reply_text::ended(agent.name(), &ended, &text, &words)), end))
     }
 }

@@ -8,6 +8,7 @@ use grove_model::{ConversationId, Event, Moment, WorkError};
 use grove_store::{Conversation, End, Message, StoreError, TurnKey};
 use tokio::sync::watch;
 
+use super::after::Left;
 use super::work::Written;
 use super::{Desk, TalkEvent, Talks};
 use crate::agent::Cancel;
@@ -30,24 +31,30 @@ pub struct Ending {
     /// `None`: nothing is to be said, which only an event may be.
     pub answer: Option<String>,
     pub end: End,
+    /// What is pushed after it was said.
+    pub left: Option<Box<Left>>,
 }
 
 impl Ending {
+    pub fn new(answer: Option<String>, end: End) -> Self {
+        Self { answer, end, left: None }
+    }
+
     pub fn done(answer: impl Into<String>) -> Self {
-        Self { answer: Some(answer.into()), end: End::Done }
+        Self::new(Some(answer.into()), End::Done)
     }
 
     pub fn refused(problem: &Problem) -> Self {
-        Self { answer: Some(reply_text::problem(problem)), end: End::Refused }
+        Self::new(Some(reply_text::problem(problem)), End::Refused)
     }
 
     pub fn silent() -> Self {
-        Self { answer: None, end: End::Done }
+        Self::new(None, End::Done)
     }
 
     /// Somebody said `/stop` before an agent had begun.
     pub fn stopped() -> Self {
-        Self { answer: Some(reply_text::stopped("")), end: End::Interrupted }
+        Self::new(Some(reply_text::stopped("")), End::Interrupted)
     }
 }
 
@@ -190,6 +197,9 @@ impl Talks {
         self.keep_answer(key, &message, answer.as_deref(), ending.end).await?;
         self.said(&conversation, Some(message.id));
         self.tell_watchers(TalkEvent::Worktrees);
+        if let Some(left) = ending.left {
+            Box::pin(desk.push_left(key, &left)).await;
+        }
         Ok(())
     }
 
@@ -221,13 +231,13 @@ impl Talks {
         let text = match &message.event {
             Event::Message { text, .. } => self.redactor.clean(text),
             Event::Closed { .. } | Event::Pushed { .. } => {
-                return set_aside.then_some(Ending { answer: None, end: End::Failed });
+                return set_aside.then_some(Ending::new(None, End::Failed));
             }
         };
         if message.agent_at.is_some() && !self.settings.retry_on_restart() {
-            return Some(Ending { answer: Some(reply_text::interrupted(&text)), end: End::Interrupted });
+            return Some(Ending::new(Some(reply_text::interrupted(&text)), End::Interrupted));
         }
-        set_aside.then(|| Ending { answer: Some(reply_text::set_aside(&text)), end: End::Failed })
+        set_aside.then(|| Ending::new(Some(reply_text::set_aside(&text)), End::Failed))
     }
 }
 
@@ -285,7 +295,7 @@ impl Desk<'_> {
             }
             return Ok(ending);
         }
-        Ok(Ending { answer: Some(reply_text::NOTHING_TO_RETRY.to_owned()), end: End::Refused })
+        Ok(Ending::new(Some(reply_text::NOTHING_TO_RETRY.to_owned()), End::Refused))
     }
 
     /// Says words on the way.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grove_model::{Codebase, CommitSha, Hints, Moment};
+use grove_model::{Codebase, Hints, Moment};
 use grove_store::TurnKey;
 use jiff::SignedDuration;
 use tokio::sync::watch;
@@ -15,7 +15,6 @@ use super::{Desk, TalkEvent};
 use crate::agent::{Agent, AgentError, Cancel, Folder, Ready, Tools, WorkDir};
 use crate::isolation::{self, CreatedBy, Wish};
 use crate::pull_request::PullRequestNews;
-use crate::settings::PushPolicy;
 use crate::{Problem, reply_text};
 
 /// What somebody wrote, and what an adapter knows beside it.
@@ -104,14 +103,15 @@ impl Desk<'_> {
                 return Err(Broken::PutBack);
             }
             store.agent_starts(key, self.message.id).await?;
-            let before = self.tip(&place).await?;
+            let left = self.to_be_left(&place).await?;
             let ran = self.run(key, &*agent, &place, &said, &cancelled).await?;
             self.measure(&place);
-            if ran.is_ok() && cancelled.borrow().is_none() {
-                self.push_after_run(key, &place, before.as_ref()).await;
-            }
             match ran {
-                Ok(outcome) => return self.answer(&*agent, &said, outcome),
+                Ok(outcome) => {
+                    let ending = self.answer(&*agent, &said, outcome)?;
+                    let left = left.filter(|_| cancelled.borrow().is_none());
+                    return Ok(Ending { left, ..ending });
+                }
                 Err(AgentError::Moved(_)) if place.is_isolated() => tokio::time::sleep(BRIEF).await,
                 Err(error) => return Err(Problem::from(error).into()),
             }
@@ -189,28 +189,6 @@ impl Desk<'_> {
                     waits = true;
                     self.talks.store.is_harmless(key, self.message.id).await?;
                 }
-            }
-        }
-    }
-
-    /// Where the branch is that is worked on, if that will be asked for.
-    async fn tip(&self, place: &WorkDir) -> Result<Option<CommitSha>, Broken> {
-        let WorkDir::Isolated(ready) = place else { return Ok(None) };
-        if self.talks.settings.push() != PushPolicy::Auto {
-            return Ok(None);
-        }
-        Ok(self.talks.isolation.tip(&ready.codebase, &ready.environment).await?)
-    }
-
-    /// Pushes what a run left, and says so, where that is wanted.
-    async fn push_after_run(&self, key: &TurnKey, place: &WorkDir, before: Option<&CommitSha>) {
-        let WorkDir::Isolated(ready) = place else { return };
-        let pushed = self.talks.isolation.push_after_run(&ready.codebase, &ready.environment, before).await;
-        if let Some(pushed) = pushed {
-            let words = reply_text::pushed_after_run(ready.environment.branch.as_str(), pushed);
-            // The answer is not lost for want of these words.
-            if let Err(error) = self.say(key, &[words]).await {
-                tracing::warn!("that a branch was pushed could not be said: {error}");
             }
         }
     }

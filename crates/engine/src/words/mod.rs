@@ -149,6 +149,9 @@ impl From<GitError> for Problem {
             GitError::NoCredential { .. } => {
                 ("no_credential", "Check the token or the App in `adapters.github`; `grove doctor` says more.")
             }
+            GitError::Astray { .. } => {
+                ("astray", "Take it out of the repository's `.git/config`; your own git config may have it.")
+            }
             GitError::Spawn(_) => ("git_failed", "Check the machine's limits on processes and files, then try again."),
             _ => ("git_failed", "Run the same command by hand in the repository to see more."),
         };

@@ -16,7 +16,13 @@ pub struct News {
     pub event: NewEvent,
     /// What the inbox will know it by.
     pub key: String,
-    at: Option<Moment>,
+    pub at: Option<Moment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thread {
+    Issue,
+    Pull,
 }
 
 /// One repository, and who asks.
@@ -29,31 +35,29 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// An issue that changed: its text, and that it was closed.
-    pub fn issue(&self, issue: &Value) -> Vec<News> {
-        let told = |action: &str, at: &str| {
-            let payload = json!({ "action": action, "issue": issue });
-            self.news("issues", payload, moment(issue, at))
-        };
-        let said = self.is_new(issue).then(|| told("opened", "created_at")).flatten();
-        let closed = is_closed(issue).then(|| told("closed", "closed_at")).flatten();
-        said.into_iter().chain(closed).collect()
+    /// The text of an issue or pull request, if it was written while we watched.
+    pub fn text(&self, thread: &Value, kind: Thread) -> Option<News> {
+        let is_new = moment(thread, "created_at").is_some_and(|at| at >= self.watched_since);
+        if is_new { self.told(thread, kind, "opened", "created_at") } else { None }
     }
 
-    /// A pull request that changed: its text, its commits, and that it was closed.
-    pub fn pull(&self, pull: &Value) -> Vec<News> {
-        let told = |action: &str, at: &str| {
-            let payload = json!({ "action": action, "pull_request": pull });
-            self.news("pull_request", payload, moment(pull, at))
-        };
-        let said = self.is_new(pull).then(|| told("opened", "created_at")).flatten();
-        let now = if is_closed(pull) { told("closed", "closed_at") } else { told("synchronize", "updated_at") };
-        said.into_iter().chain(now).collect()
+    /// That an issue or pull request was closed, if it was after that.
+    pub fn closed(&self, thread: &Value, kind: Thread, since: Moment) -> Option<News> {
+        let is_new = is_closed(thread) && moment(thread, "closed_at").is_some_and(|at| at >= since);
+        if is_new { self.told(thread, kind, "closed", "closed_at") } else { None }
     }
 
-    /// Whether the text of an issue or pull request calls us and was written while we watched.
-    pub fn calls(&self, thread: &Value) -> bool {
-        self.is_new(thread) && self.is_called(thread)
+    /// How an open pull request is now.
+    pub fn pushed(&self, pull: &Value) -> Option<News> {
+        if is_closed(pull) { None } else { self.told(pull, Thread::Pull, "synchronize", "updated_at") }
+    }
+
+    fn told(&self, thread: &Value, kind: Thread, action: &str, at: &str) -> Option<News> {
+        let (event, part) = match kind {
+            Thread::Issue => ("issues", "issue"),
+            Thread::Pull => ("pull_request", "pull_request"),
+        };
+        self.news(event, json!({ "action": action, part: thread }), moment(thread, at))
     }
 
     /// Whether somebody calls us there.
@@ -76,10 +80,6 @@ impl Reader<'_> {
     pub fn review(&self, pull: &Value, review: &Value) -> Option<News> {
         let payload = json!({ "action": "submitted", "pull_request": pull, "review": review });
         self.news("pull_request_review", payload, moment(review, "submitted_at"))
-    }
-
-    fn is_new(&self, thread: &Value) -> bool {
-        moment(thread, "created_at").is_some_and(|at| at >= self.watched_since)
     }
 
     /// `None` for what is not for us.
@@ -118,8 +118,8 @@ pub fn in_order(mut news: Vec<News>) -> Vec<News> {
 }
 
 /// By number.
-pub fn by_number(threads: Vec<Value>) -> HashMap<u64, Value> {
-    threads.into_iter().filter_map(|thread| Some((thread["number"].as_u64()?, thread))).collect()
+pub fn by_number(threads: &[Value]) -> HashMap<u64, Value> {
+    threads.iter().filter_map(|thread| Some((thread["number"].as_u64()?, thread.clone()))).collect()
 }
 
 pub fn moment(value: &Value, key: &str) -> Option<Moment> {
@@ -132,7 +132,7 @@ pub fn number_of(comment: &Value) -> Option<u64> {
     url.rsplit('/').next()?.parse().ok()
 }
 
-fn is_closed(thread: &Value) -> bool {
+pub fn is_closed(thread: &Value) -> bool {
     thread["state"].as_str() == Some("closed")
 }
 
@@ -156,23 +156,24 @@ mod tests {
             "created_at": "2026-01-02T00:00:00Z", "updated_at": "2026-01-05T00:00:00Z", "closed_at": "2026-01-04T00:00:00Z" })
     }
 
-    fn told(news: &[News]) -> Vec<&str> {
-        news.iter().map(|news| news.key.as_str()).collect()
-    }
-
     #[test]
     fn an_issue_is_new_or_old_and_open_or_closed() {
         let (us, repository) = (us(), json!({ "full_name": "octo/shop" }));
         let reader = |since: &str| Reader { us: &us, repository: &repository, watched_since: since.parse().unwrap() };
         let (before, after) = (reader("2026-01-01T00:00:00Z"), reader("2026-01-03T00:00:00Z"));
-        let closed = "github octo/shop#42 closed 2026-01-04T00:00:00Z";
-        let called = before.issue(&issue(42, "@grove fix", "closed"));
-        assert_eq!(told(&called).len(), 2);
-        assert!(told(&called)[0].starts_with("github octo/shop#42 text "));
-        assert_eq!(told(&called)[1], closed);
-        assert_eq!(told(&after.issue(&issue(42, "@grove fix", "closed"))), [closed], "its text is from before");
-        assert_eq!(told(&before.issue(&issue(42, "fix", "open"))), Vec::<&str>::new());
-        assert_eq!(told(&in_order(called.into_iter().rev().collect()))[1], closed);
+        let of = Thread::Issue;
+        let called = issue(42, "@grove fix", "closed");
+        let text = before.text(&called, of).unwrap();
+        assert!(text.key.starts_with("github octo/shop#42 text "), "{}", text.key);
+        assert!(after.text(&called, of).is_none(), "it is from before");
+        assert!(before.text(&issue(42, "fix", "open"), of).is_none(), "nobody is called");
+        let since = |at: &str| at.parse().unwrap();
+        let closed = before.closed(&called, of, since("2026-01-04T00:00:00Z")).unwrap();
+        assert_eq!(closed.key, "github octo/shop#42 closed 2026-01-04T00:00:00Z");
+        assert!(before.closed(&called, of, since("2026-01-04T00:00:01Z")).is_none(), "that was known");
+        assert!(before.closed(&issue(42, "", "open"), of, since("2026-01-01T00:00:00Z")).is_none());
+        let keys: Vec<String> = in_order(vec![closed, text]).into_iter().map(|news| news.key).collect();
+        assert!(keys[1].contains("closed"), "{keys:?}");
     }
 
     #[test]

@@ -95,7 +95,7 @@ both_engines! {
         assert_eq!(conversations.values().flatten().collect::<Vec<_>>(), ["acme/app#42"]);
         let conversation = store.conversations_called("acme/app#42").await.unwrap();
         assert_eq!(store.usage(conversation[0].id).await.unwrap().cost_microdollars, 5600);
-        assert_eq!(store.waiting_events("github", 9).await.unwrap()[0].delivery, "d-1");
+        assert_eq!(store.waiting_events("github", None, 9).await.unwrap()[0].delivery, "d-1");
         assert_eq!(store.mark("github", "since").await.unwrap().as_deref(), Some("2026-01-09T00:00:00Z"));
         assert_eq!(store.unsent("github", 9).await.unwrap()[0].text, "hello");
     }

@@ -52,16 +52,16 @@ both_engines! {
         let store = open(&store).await;
         assert_eq!(store.keep_events(&[event("a"), event("b"), event("a")]).await.unwrap(), [true, true, false]);
         assert_eq!(store.keep_events(&[event("b"), event("c")]).await.unwrap(), [false, true]);
-        let waiting = store.waiting_events("github", 10).await.unwrap();
+        let waiting = store.waiting_events("github", None, 10).await.unwrap();
         let names: Vec<&str> = waiting.iter().map(|event| event.delivery.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
-        assert!(store.waiting_events("slack", 10).await.unwrap().is_empty());
+        assert!(store.waiting_events("slack", None, 10).await.unwrap().is_empty());
         let until = Moment::now();
         assert!(store.take_event(&waiting[0], &owner(1), until).await.unwrap());
         assert!(!store.take_event(&waiting[0], &owner(1), until).await.unwrap(), "somebody was faster");
         store.event_done(waiting[0].id, true, "ignored").await.unwrap();
         store.event_later(waiting[1].id, until.plus(SignedDuration::from_hours(1)), "busy").await.unwrap();
-        let waiting = store.waiting_events("github", 10).await.unwrap();
+        let waiting = store.waiting_events("github", None, 10).await.unwrap();
         let waiting: Vec<(&str, bool)> =
             waiting.iter().map(|event| (event.delivery.as_str(), event.not_before.is_some())).collect();
         assert_eq!(waiting, [("b", true), ("c", false)]);

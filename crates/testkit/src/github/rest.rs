@@ -203,8 +203,11 @@ impl Inner {
                     (wanted == "all" || (wanted == "open") == thread.open)
                         && head.as_ref().is_none_or(|head| *head == label)
                 });
-                let items =
-                    threads.iter().map(|thread| (thread.created_at.clone(), state.pull_json(repo, thread, false)));
+                let by_change = request.asked("sort").as_deref() == Some("updated");
+                let items = threads.iter().map(|thread| {
+                    let at = if by_change { &thread.updated_at } else { &thread.created_at };
+                    (at.clone(), state.pull_json(repo, thread, false))
+                });
                 Ok(listed(request, &state.address, items.collect(), "desc"))
             }
             ("POST", ["pulls"]) => {

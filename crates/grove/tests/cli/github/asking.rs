@@ -1,9 +1,10 @@
 //! GitHub is asked what happened: instead of webhooks, and for what they did not bring.
 
+use grove_testkit::github::Fault;
 use grove_testkit::{Engine, TestStore, both_engines};
 use serde_json::json;
 
-use super::{OBEDIENT, Office, POLL};
+use super::{OBEDIENT, Office, POLL, SECRET};
 
 both_engines! {
     fn what_was_missed_is_worked_off_once(store: TestStore) {
@@ -55,6 +56,61 @@ both_engines! {
             assert_eq!(office.replies(number).len(), many, "{:#?}", office.replies(number));
         }
     }
+}
+
+both_engines! {
+    fn a_close_ends_what_came_before_it_and_nothing_else(store: TestStore) {
+        let mut office = Office::with(store, "repos = [\"octo/shop\"]");
+        let live = |office: &Office| {
+            let live = office.environments(false);
+            live.iter().map(|environment| environment["branch"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let (lost, over) = (office.github.issue("alice", "One", ""), office.github.issue("alice", "Two", ""));
+        // That it was closed is lost; then somebody wants something there.
+        office.github.comment("alice", lost, "@grove echo one");
+        office.answered(lost, 2);
+        let hook = format!("{}/webhooks/github", office.server.address);
+        office.github.without_webhooks();
+        office.github.close("alice", lost);
+        office.github.webhook(&hook, SECRET);
+        office.github.comment("alice", lost, "@grove echo two");
+        office.answered(lost, 3);
+        office.server.terminate();
+        // Somebody wants something, and then it is over.
+        office.github.comment("alice", over, "@grove echo three");
+        office.github.close("alice", over);
+        office.restart();
+        assert_eq!(office.answered(over, 2)[1], "three");
+        office.at_rest();
+        assert_eq!(live(&office), [format!("issue-{lost}")]);
+    }
+}
+
+#[test]
+fn who_asks_in_a_closed_issue_is_not_cut_short() {
+    let office = Office::polling(TestStore::new(Engine::Sqlite));
+    let issue = office.github.issue("alice", "One", "");
+    office.github.close("alice", issue);
+    office.at_rest();
+    office.github.comment("alice", issue, "@grove echo hello");
+    office.answered(issue, 2);
+    // Our own words change it, too.
+    office.at_rest();
+    office.at_rest();
+    assert_eq!(office.environments(false).len(), 1);
+    assert_eq!(office.replies(issue).len(), 2);
+}
+
+#[test]
+fn credentials_that_hold_no_more_are_said() {
+    let office = Office::polling(TestStore::new(Engine::Sqlite));
+    office.asked_again();
+    let state = || office.grove.grove(["status", "--json"]).ok().json()["adapters"]["github"].clone();
+    assert_eq!(state()["state"], "connected");
+    office.github.fail_next_of("GET", "/repos/Octo/Shop/issues", 2, Fault::Status(401));
+    grove_testkit::wait_for(|| state()["state"] == "failing");
+    assert!(state()["detail"].as_str().unwrap().starts_with("GitHub does not take our credentials"), "{}", state());
+    grove_testkit::wait_for(|| state()["state"] == "connected");
 }
 
 #[test]
@@ -120,4 +176,8 @@ fn a_repository_that_is_not_there_does_not_stand_in_the_way() {
     let github = &status["adapters"]["github"];
     assert_eq!(github["state"], "failing");
     assert!(github["detail"].as_str().unwrap().starts_with("octo/gone: GitHub does not know it"), "{github}");
+    // Nor does one that does not answer.
+    office.github.fail_next_of("GET", "/repos/octo/gone", 1_000, Fault::Status(502));
+    office.github.comment("alice", issue, "@grove echo again");
+    assert_eq!(office.answered(issue, 3)[2], "again");
 }

@@ -115,6 +115,31 @@ fn a_clone_that_was_not_registered_yet_is_used() {
 }
 
 #[test]
+fn a_thread_whose_clone_failed_goes_to_the_one_that_came_later() {
+    let world = World::start("");
+    let (first, second) = (world.github.issue("alice", "One", ""), world.github.issue("alice", "Two", ""));
+    fs::create_dir_all(world.workspace().join("mine")).unwrap();
+    world.ask_until(first, "echo hello", |said| said.contains("not started"));
+    fs::remove_dir_all(world.workspace()).unwrap();
+    world.ask_until(second, "echo hello", |said| said == "hello");
+    // Of several, it is not the only one.
+    world.grove.grove(["codebase", "add", "--json"]).ok();
+    world.ask_until(first, "pwd", |said| said.ends_with("/worktrees/octo/shop/issue-1"));
+}
+
+#[test]
+fn the_same_name_on_another_host_is_another_repository() {
+    let world = World::start("");
+    let other = "https://gitlab.com/octo/shop.git";
+    world.grove.repo.git(&["remote", "add", "origin", other]);
+    world.grove.repo.git(&["config", "remote.origin.skipDefaultUpdate", "true"]);
+    world.grove.grove(["codebase", "add", "--json"]).ok();
+    let issue = world.github.issue("alice", "One", "");
+    let said = world.ask_until(issue, "echo hello", |said| said == "hello");
+    assert_eq!(said[0], "Cloning `octo/shop`…");
+}
+
+#[test]
 fn other_repositories_are_refused() {
     let world = World::start("");
     let other = world.github.another("octo/other");

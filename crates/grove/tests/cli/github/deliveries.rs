@@ -39,7 +39,7 @@ impl Door {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let store = Store::open(&self.url, Options::default()).await.unwrap();
-            let events = store.waiting_events("github", 100_000).await.unwrap();
+            let events = store.waiting_events("github", None, 100_000).await.unwrap();
             store.close().await;
             events.into_iter().map(|event| event.delivery).collect()
         })

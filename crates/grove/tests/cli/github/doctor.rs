@@ -151,10 +151,11 @@ fn what_a_token_may_do() {
     let said = clinic.said(true);
     assert_eq!(said[1], "good github: as grove-bot, with a token");
     assert!(said[2].ends_with("the account may write there; whether the token may, GitHub does not say"), "{said:?}");
-    assert!(said[3].contains("could not be looked at"), "{said:?}");
+    assert!(said[3].contains("not known: only an admin"), "{said:?}");
     with(&clinic.github.fine_grained_token(BOT, 24 * 6));
     let soon = clinic.wrong(true);
-    assert!(soon.len() == 1 && soon[0].starts_with("warning github token: runs out at 20"), "{soon:?}");
+    assert!(soon.len() == 2 && soon[0].starts_with("warning github token: runs out at 20"), "{soon:?}");
+    assert_eq!(soon[1], "warning github webhook octo/shop: not known: only an admin of the repository may look");
 
     clinic.github.requests_left(499);
     let few = clinic.wrong(true);

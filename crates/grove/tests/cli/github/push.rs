@@ -138,6 +138,33 @@ fn nothing_is_forced() {
 }
 
 #[test]
+fn what_others_pushed_to_a_branch_that_we_never_pushed_is_brought_in() {
+    let world = World::start("");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    world.commit(issue, "ours.txt");
+    let theirs = world.github.push("alice", "issue-1", "theirs.txt", "x");
+    assert!(world.ask(issue, "/push").starts_with("`issue-1` has commits on `origin` that are not here."));
+    let synced = world.ask(issue, "/worktree sync");
+    assert_eq!(synced, format!("Brought origin/issue-1 at {} into `issue-1`.", &theirs[..7]));
+    assert!(world.ask(issue, "/push").starts_with("Pushed `issue-1`"));
+}
+
+#[test]
+fn a_token_is_not_led_astray() {
+    let world = World::start("");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    world.commit(issue, "login.txt");
+    // What an agent could write.
+    for (key, value) in [("http.proxy", "http://127.0.0.1:9"), ("http.https://github.com/.sslCAInfo", "/tmp/ca")] {
+        world.grove.repo.git_in(&world.workspace(), &["config", key, value]);
+        let refused = world.ask(issue, "/push");
+        assert!(refused.contains("in the repository's own config could lead a token astray"), "{refused}");
+        world.grove.repo.git_in(&world.workspace(), &["config", "--unset", key]);
+    }
+    assert!(world.ask(issue, "/push").starts_with("Pushed `issue-1`"));
+}
+
+#[test]
 fn a_fork_is_not_pushed_to() {
     let world = World::start("");
     let pull = world.github.pull_from_fork("mallory", "fix", "A fix", "Please.");
@@ -166,9 +193,14 @@ fn auto_pushes_what_a_run_left_and_says_so() {
     let issue = world.github.issue("alice", "Login fails", "It does.");
     let said = world.ask_until(issue, "echo hello", |said| said == "hello");
     assert!(!said.iter().any(|said| said.contains("ushed")), "{said:?}");
-    let said = world.commit(issue, "login.txt");
+    world.commit(issue, "login.txt");
+    world.wait(
+        || world.said(issue).last().is_some_and(|said| said.contains("ushed")),
+        || format!("{:#?}", world.said(issue)),
+    );
     let sha = world.github.sha("issue-1").expect("it is there");
-    assert_eq!(said, [format!("Pushed `issue-1` to `origin`, at {}.", &sha[..7]), "done".to_owned()]);
+    let said = world.said(issue);
+    assert_eq!(said[said.len() - 2..], ["done".to_owned(), format!("Pushed `issue-1` to `origin`, at {}.", &sha[..7])]);
 }
 
 #[test]

@@ -117,6 +117,20 @@ fn an_answer_grows_in_one_comment() {
 }
 
 #[test]
+fn a_growing_answer_whose_first_showing_was_cut_short_is_there_once() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Slow", "");
+    github.comment("alice", issue, "@grove echo zero");
+    office.answered(issue, 2);
+    github.fail_next_of("POST", &format!("/repos/octo/shop/issues/{issue}/comments"), 1, Fault::DropAfter);
+    github.comment("alice", issue, "@grove for n in $(seq 140); do echo $n; sleep 0.1; done");
+    let said = office.answered(issue, 3);
+    let grown = github.comments(issue).pop().unwrap();
+    assert!(said[2].ends_with("\n140") && grown.versions.len() > 2, "{grown:#?}");
+}
+
+#[test]
 fn an_answer_that_grows_stands_below_what_was_said_before_it() {
     let office = office();
     let github = &office.github;

@@ -2,6 +2,7 @@
 
 mod ask;
 mod door;
+mod gather;
 mod place;
 mod pulls;
 mod show;

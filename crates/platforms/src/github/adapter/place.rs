@@ -40,12 +40,17 @@ impl Adapter {
         Ok(codebases.iter().filter_map(|codebase| web.repo_of(codebase.repository_url.as_deref()?)).collect())
     }
 
-    /// The codebase of a repository: the one whose remote it is, or the only one, if that is not plainly
-    /// another repository.
+    /// The codebase of a repository: the one whose remote it is here, or, where its address does not tell
+    /// the host (a name of SSH's), has its name; or the only one, if that is no other repository.
     pub(super) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {
         let mut all = self.talks.store.codebases().await?;
-        let is_it = |codebase: &Codebase| remote(codebase).is_some_and(|remote| remote.is(repo));
-        if let Some(at) = all.iter().position(is_it) {
+        let here = |codebase: &Codebase| {
+            let url = codebase.repository_url.as_deref();
+            url.zip(self.web.as_ref()).and_then(|(url, web)| web.repo_of(url)).is_some_and(|remote| remote.is(repo))
+        };
+        let named =
+            |codebase: &Codebase| remote(codebase).is_some_and(|(host, name)| !is_known(&host) && name.is(repo));
+        if let Some(at) = all.iter().position(here).or_else(|| all.iter().position(named)) {
             return Ok(Some(all.swap_remove(at)));
         }
         let only = if all.len() == 1 { all.pop() } else { None };
@@ -53,14 +58,21 @@ impl Adapter {
     }
 }
 
-/// The repository that a codebase's remote is, as far as its address tells.
-fn remote(codebase: &Codebase) -> Option<RepoName> {
+/// Whether a host says where it is: another one than GitHub's, then. What has no dot is a name that
+/// somebody gave it.
+fn is_known(host: &str) -> bool {
+    host.contains('.') || host.contains(':')
+}
+
+/// The host and the repository that a codebase's remote is, as far as its address tells.
+fn remote(codebase: &Codebase) -> Option<(String, RepoName)> {
     let url = codebase.repository_url.as_deref()?;
     // `https://host/owner/name.git`, `git@host:owner/name.git`; a path of this machine is none.
-    let path = match url.split_once("://") {
+    let (authority, path) = match url.split_once("://") {
         Some(("file", _)) => return None,
-        Some((_, rest)) => rest.split_once('/')?.1,
-        None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?.1,
+        Some((_, rest)) => rest.split_once('/')?,
+        None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
     };
-    RepoName::parse(path.trim_matches('/').trim_end_matches(".git"))
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    Some((host.to_owned(), RepoName::parse(path.trim_matches('/').trim_end_matches(".git"))?))
 }

@@ -2,7 +2,7 @@
 
 use grove_engine::isolation::IsolationError;
 use grove_engine::pull_request::PullRequestNews;
-use grove_model::{Event, Incoming};
+use grove_model::{Codebase, Event, Incoming};
 
 use super::Adapter;
 use super::work::Stuck;
@@ -11,14 +11,13 @@ use crate::github::translate::GITHUB;
 
 impl Adapter {
     /// Keeps what an event says of its pull request; of new commits, those are told who work on it.
-    pub(super) async fn told_of_pull(&self, happening: &Happening) -> Result<(), Stuck> {
+    pub(super) async fn told_of_pull(&self, happening: &Happening, codebase: &Codebase) -> Result<(), Stuck> {
         let PullKnown::Seen(pull) = &happening.thread.pull else { return Ok(()) };
         let Some(pull_request) = pull.info() else { return Ok(()) };
-        let Some(codebase) = self.codebase_of(&happening.repo.name).await? else { return Ok(()) };
         let branch = pull.branch().filter(|_| !pull.is_from_fork());
         let head = pull_request.head.clone();
         let news = PullRequestNews { pull_request, branch };
-        let environments = match self.talks.isolation.pull_request_changed(&codebase, &news).await {
+        let environments = match self.talks.isolation.pull_request_changed(codebase, &news).await {
             Ok(environments) => environments,
             Err(IsolationError::Store(error)) => return Err(error.into()),
             Err(error) => {

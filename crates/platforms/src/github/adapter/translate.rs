@@ -21,6 +21,9 @@ use crate::github::wire::{Comment, User};
 /// How much of what was said before is looked at; the context is bounded anyway.
 const REMARKS: usize = 40;
 
+/// After so many tries the agent goes without what GitHub does not tell.
+const PATIENCE: i64 = 5;
+
 impl Adapter {
     /// Works on one event; what came of it, in a few words.
     pub(super) async fn one(&self, github: &Github, event: &RawEvent) -> Result<String, Stuck> {
@@ -29,7 +32,10 @@ impl Adapter {
         if let Some(installation) = happening.installation {
             github.seen_by(&happening.repo.name, installation)?;
         }
-        self.told_of_pull(&happening).await?;
+        let home = self.home_of(&happening.repo.name).await?;
+        if let Home::Known(codebase) = &home {
+            self.told_of_pull(&happening, codebase).await?;
+        }
         match look(&happening, &self.us()) {
             Look::Ignored(why) => Ok(format!("ignored: {why}")),
             Look::Closed(incoming) => {
@@ -40,17 +46,23 @@ impl Adapter {
                 self.talks.accept(&incoming).await?;
                 Ok("closed".to_owned())
             }
-            Look::Asked(asked) => self.asked(github, &happening, &asked).await,
+            Look::Asked(asked) => self.asked(github, &happening, &asked, home, event.tries).await,
         }
     }
 
-    async fn asked(&self, github: &Github, happening: &Happening, asked: &Asked<'_>) -> Result<String, Stuck> {
+    async fn asked(
+        &self,
+        github: &Github,
+        happening: &Happening,
+        asked: &Asked<'_>,
+        home: Home,
+        tries: i64,
+    ) -> Result<String, Stuck> {
         let repo = &happening.repo.name;
         // Nobody needs to be asked about it again.
         if self.talks.store.was_heard(&asked.key()).await? {
             return Ok("taken before".to_owned());
         }
-        let home = self.home_of(repo).await?;
         if let Home::Refused(why) = home {
             return Ok(format!("refused: {why}"));
         }
@@ -59,7 +71,7 @@ impl Adapter {
             Verdict::Refused(why) => return Ok(format!("refused: {why}")),
             Verdict::NotKnown => return Err(Stuck::Hopeless("whether they may is not known".to_owned())),
         }
-        let facts = self.facts(github, happening, asked).await?;
+        let facts = self.facts(github, happening, asked, tries).await?;
         let mut incoming = asked.incoming(&facts).map_err(|error| Stuck::Hopeless(error.to_string()))?;
         let codebase = match home {
             Home::Known(codebase) => Some(codebase),
@@ -105,7 +117,13 @@ impl Adapter {
     }
 
     /// What the agent should know, and what decides where it works.
-    async fn facts(&self, github: &Github, happening: &Happening, asked: &Asked<'_>) -> Result<Facts, Stuck> {
+    async fn facts(
+        &self,
+        github: &Github,
+        happening: &Happening,
+        asked: &Asked<'_>,
+        tries: i64,
+    ) -> Result<Facts, Stuck> {
         let (repo, thread) = (&happening.repo.name, &happening.thread);
         let outsiders = if self.settings.allow_all { Outsiders::Quoted } else { Outsiders::LeftOut };
         let pull = if asked.wants_pull() { Some(github.pull(repo, thread.number).await?) } else { None };
@@ -113,7 +131,8 @@ impl Adapter {
             opened_by_allowed: self.verdict(github, repo, thread.author.as_ref()).await? == Verdict::Allowed,
             ..Background::default()
         };
-        background.remarks = or_without(self.remarks(github, repo, thread.number, asked.text).await, "was said")?;
+        background.remarks =
+            or_without(self.remarks(github, repo, thread.number, asked.text).await, "was said", tries)?;
         let mut linked = Vec::new();
         if thread.is_pull() {
             // The text alone counts then.
@@ -121,7 +140,7 @@ impl Adapter {
                 tracing::info!("which issues {repo}#{} closes is not known: {error}", thread.number);
                 Vec::new()
             });
-            let files = or_without(github.files(repo, thread.number).await, "is changed")?;
+            let files = or_without(github.files(repo, thread.number).await, "is changed", tries)?;
             background.more_files = usize::from(files.more);
             background.files = files.files;
         }
@@ -159,10 +178,15 @@ impl Adapter {
     }
 }
 
-/// What the agent can do without is left out where GitHub will never tell it.
-fn or_without<T: Default>(answer: Result<T, ApiError>, what: &str) -> Result<T, ApiError> {
+/// What the agent can do without is left out where GitHub does not tell it, however often it is asked.
+fn or_without<T: Default>(answer: Result<T, ApiError>, what: &str, tries: i64) -> Result<T, ApiError> {
+    let hopeless = |error: &ApiError| match error.retry() {
+        Retry::Never => true,
+        Retry::Later => tries >= PATIENCE,
+        Retry::After(_) => false,
+    };
     match answer {
-        Err(error) if error.retry() == Retry::Never => {
+        Err(error) if hopeless(&error) => {
             tracing::warn!("what {what} is not told to the agent: {error}");
             Ok(T::default())
         }

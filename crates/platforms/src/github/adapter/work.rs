@@ -1,6 +1,6 @@
 //! Works off what was kept: the threads side by side, each in its order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,10 @@ const LOOK: Duration = Duration::from_secs(2);
 const TOGETHER: i64 = 100;
 /// How many threads are worked on at once.
 const AT_ONCE: usize = 8;
-/// After so many tries something that only ever fails is given up.
-const TRIES: i64 = 60;
+/// After so many tries, which is a week, something that only ever fails is given up.
+const TRIES: i64 = 2_000;
+/// GitHub is left alone for no longer than that because of one thing that it does not answer.
+const REST: SignedDuration = SignedDuration::from_secs(10);
 /// What comes after a failure, doubled each time, and at most; in seconds.
 const PAUSE: (i64, i64) = (2, 300);
 
@@ -74,6 +76,13 @@ impl Adapter {
         *rest = until.max(*rest);
     }
 
+    /// After an error: what GitHub asks for, and what is about our credentials, holds for everything; the
+    /// rest may be about one thing.
+    pub(super) fn rest_after(&self, error: &ApiError, pause: SignedDuration) {
+        let about_all = matches!(error.retry(), Retry::After(_)) || matches!(error, ApiError::BadCredentials(_));
+        self.rest_for(if about_all { pause } else { pause.min(REST) });
+    }
+
     /// Whether that is known now; if not, all of it waits.
     async fn learn_who_we_are(&self, github: &Github, failures: i64) -> bool {
         match github.whoami().await {
@@ -99,27 +108,35 @@ impl Adapter {
 
     /// Works off what waits; whether anything came to its end.
     async fn work_off(&self, github: &Github) -> Result<bool, StoreError> {
-        let waiting = self.talks.store.waiting_events(GITHUB, TOGETHER).await?;
-        let mut threads: Vec<(String, Vec<RawEvent>)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
-        for event in waiting {
-            let thread = thread_of(&event);
-            let place = *places.entry(thread.clone()).or_insert_with(|| {
-                threads.push((thread, Vec::new()));
-                threads.len() - 1
-            });
-            threads[place].1.push(event);
+        let (mut after, mut stuck) = (None, HashSet::new());
+        loop {
+            let waiting = self.talks.store.waiting_events(GITHUB, after, TOGETHER).await?;
+            after = waiting.last().map(|last| last.id);
+            let is_last = waiting.len() < usize::try_from(TOGETHER).unwrap_or(usize::MAX);
+            let threads = by_thread(waiting).into_iter().filter(|(thread, _)| !stuck.contains(thread));
+            let threads: Vec<_> = threads.collect();
+            let worked = futures_util::stream::iter(threads)
+                .map(|(thread, events)| async { (thread, self.thread(github, events).await) })
+                .buffer_unordered(AT_ONCE)
+                .collect::<Vec<(String, Result<Worked, StoreError>)>>()
+                .await;
+            let mut any = false;
+            for (thread, worked) in worked {
+                let worked = worked?;
+                any |= worked.any;
+                if !worked.all {
+                    stuck.insert(thread);
+                }
+            }
+            // What stands before the rest must not hide it.
+            if any || is_last {
+                return Ok(any);
+            }
         }
-        let worked = futures_util::stream::iter(threads)
-            .map(|(_, events)| self.thread(github, events))
-            .buffer_unordered(AT_ONCE)
-            .collect::<Vec<Result<bool, StoreError>>>()
-            .await;
-        worked.into_iter().try_fold(false, |any, worked| Ok(any | worked?))
     }
 
     /// The events of one thread, in their order: what cannot be done now keeps the rest waiting.
-    async fn thread(&self, github: &Github, events: Vec<RawEvent>) -> Result<bool, StoreError> {
+    async fn thread(&self, github: &Github, events: Vec<RawEvent>) -> Result<Worked, StoreError> {
         let store = &self.talks.store;
         let mut any = false;
         for event in events {
@@ -129,7 +146,7 @@ impl Adapter {
                 || event.worker.as_ref().is_some_and(busy)
                 || !store.take_event(&event, this_process(), now.plus(LEASE)).await?
             {
-                return Ok(any);
+                return Ok(Worked { any, all: false });
             }
             let stuck = match self.one(github, &event).await {
                 Ok(outcome) => {
@@ -142,15 +159,15 @@ impl Adapter {
             };
             let why = stuck.to_string();
             let pause = match &stuck {
-                Stuck::Api(error) => pause(error, event.tries),
+                Stuck::Api(error) => pause(error, event.tries).map(|pause| (error, pause)),
                 Stuck::Store(_) | Stuck::Hopeless(_) => None,
             };
             match pause {
-                Some(pause) => {
+                Some((error, pause)) => {
                     tracing::warn!("delivery {} waits {} s: {why}", event.delivery, pause.as_secs());
                     store.event_later(event.id, now.plus(pause), &why).await?;
-                    self.rest_for(pause);
-                    return Ok(any);
+                    self.rest_after(error, pause);
+                    return Ok(Worked { any, all: false });
                 }
                 None => {
                     tracing::error!("delivery {} is given up: {why}", event.delivery);
@@ -159,8 +176,31 @@ impl Adapter {
                 }
             }
         }
-        Ok(any)
+        Ok(Worked { any, all: true })
     }
+}
+
+/// What came of the events of a thread.
+struct Worked {
+    /// Something came to its end.
+    any: bool,
+    /// All of it did.
+    all: bool,
+}
+
+/// The events of each thread, in their order.
+fn by_thread(events: Vec<RawEvent>) -> Vec<(String, Vec<RawEvent>)> {
+    let mut threads: Vec<(String, Vec<RawEvent>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for event in events {
+        let thread = thread_of(&event);
+        let place = *places.entry(thread.clone()).or_insert_with(|| {
+            threads.push((thread, Vec::new()));
+            threads.len() - 1
+        });
+        threads[place].1.push(event);
+    }
+    threads
 }
 
 /// How long to wait before the same is tried again, if that can help.

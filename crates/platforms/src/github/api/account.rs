@@ -17,19 +17,14 @@ pub struct Account {
     pub user: Option<User>,
     /// What people call: the login, or the App's name.
     pub name: String,
-    /// What a classic token may do; `None` where GitHub does not say.
-    pub scopes: Option<Vec<String>>,
 }
 
 impl Github {
     pub async fn whoami(&self) -> Result<Account, ApiError> {
         let root = &self.0.root;
         if !self.is_app() {
-            let answer = send(root, &Method::GET, "/user", None, None).await?;
-            let user: User = answer.json()?;
-            let scopes = answer.header("x-oauth-scopes");
-            let scopes = scopes.map(|scopes| scopes.split(',').map(|scope| scope.trim().to_owned()).collect());
-            return Ok(Account { name: user.login.clone(), user: Some(user), scopes });
+            let user: User = send(root, &Method::GET, "/user", None, None).await?.json()?;
+            return Ok(Account { name: user.login.clone(), user: Some(user) });
         }
         #[derive(Deserialize)]
         struct App {
@@ -46,7 +41,7 @@ impl Github {
             }
             None => None,
         };
-        Ok(Account { user, name: app.slug, scopes: None })
+        Ok(Account { user, name: app.slug })
     }
 
     /// What somebody may do in a repository. Who is not known there may do nothing.

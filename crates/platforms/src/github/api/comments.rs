@@ -20,8 +20,9 @@ pub struct Spoken {
 /// What is asked for again and again, of a whole repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// Also pull requests.
+    /// Also pull requests, as issues.
     Issues,
+    Pulls,
     Comments,
     /// Comments on lines of pull requests.
     Lines,
@@ -31,6 +32,7 @@ impl List {
     pub fn name(self) -> &'static str {
         match self {
             List::Issues => "issues",
+            List::Pulls => "pulls",
             List::Comments => "comments",
             List::Lines => "lines",
         }
@@ -39,6 +41,7 @@ impl List {
     fn path(self) -> &'static str {
         match self {
             List::Issues => "/issues?state=all&",
+            List::Pulls => "/pulls?state=all&",
             List::Comments => "/issues/comments?",
             List::Lines => "/pulls/comments?",
         }

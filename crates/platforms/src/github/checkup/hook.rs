@@ -48,7 +48,8 @@ pub(super) fn of_repository(repo: &RepoName, asked: &Result<Vec<Hook>, ApiError>
     let hooks = match asked {
         Ok(hooks) => hooks,
         Err(ApiError::NotFound(_) | ApiError::Forbidden(_)) => {
-            return check(&name, Verdict::Good, "could not be looked at: only an admin of the repository may", "");
+            let hint = "An admin finds it in the repository's settings, with what it was answered; or use an App.";
+            return check(&name, Verdict::Warning, "not known: only an admin of the repository may look", hint);
         }
         Err(error) => return not_known(&name, &error.to_string()),
     };

@@ -9,7 +9,7 @@ mod judge;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use grove_engine::doctor::Check;
+use grove_engine::doctor::{Check, Verdict};
 use grove_engine::settings::GithubSettings;
 use grove_git::Git;
 use grove_model::Codebase;
@@ -85,8 +85,11 @@ pub async fn checkup(settings: &GithubSettings, codebases: &[Codebase], git: &Gi
     let looks = subjects.iter().map(|subject| asker.look_at(subject, with_hooks && subject.heard));
     let found: Vec<Found> = stream::iter(looks).buffered(TOGETHER).collect().await;
     for (subject, found) in subjects.iter().zip(&found) {
-        checks.extend(judge::repository(subject, found, rights));
-        checks.extend(found.hooks.as_ref().map(|hooks| hook::of_repository(&subject.repo, hooks)));
+        let repository = judge::repository(subject, found, rights);
+        let is_well = repository.iter().all(|check| check.verdict != Verdict::Bad);
+        checks.extend(repository);
+        // What is told does not matter where nothing can be done.
+        checks.extend(found.hooks.as_ref().filter(|_| is_well).map(|hooks| hook::of_repository(&subject.repo, hooks)));
     }
     // By its name of today: that it has another one was said.
     let seen = found.iter().filter_map(|found| found.seen.as_ref().ok());

@@ -1,0 +1,60 @@
+//! After the answer: what a run left is pushed, where that is wanted. The answer is kept before that, so
+//! that no remote can keep it waiting or take it along.
+
+use std::time::Duration;
+
+use grove_model::{Codebase, CommitSha, Environment};
+use grove_store::TurnKey;
+
+use super::Desk;
+use super::turn::Broken;
+use crate::agent::WorkDir;
+use crate::reply_text;
+use crate::settings::PushPolicy;
+
+/// How long a remote may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where an agent worked, and where the branch was before.
+#[derive(Debug)]
+pub struct Left {
+    codebase: Codebase,
+    environment: Environment,
+    before: Option<CommitSha>,
+}
+
+impl Desk<'_> {
+    /// What a run may leave to be pushed, if that is wanted.
+    pub(super) async fn to_be_left(&self, place: &WorkDir) -> Result<Option<Box<Left>>, Broken> {
+        let WorkDir::Isolated(ready) = place else { return Ok(None) };
+        if self.talks.settings.push() != PushPolicy::Auto {
+            return Ok(None);
+        }
+        let (codebase, environment) = (ready.codebase.clone(), ready.environment.clone());
+        let before = self.talks.isolation.tip(&codebase, &environment).await?;
+        Ok(Some(Box::new(Left { codebase, environment, before })))
+    }
+
+    /// Pushes what a run left, and says so.
+    pub(super) async fn push_left(&self, key: &TurnKey, left: &Left) {
+        let Left { codebase, environment, before } = left;
+        let mut ending = self.talks.ending.subscribe();
+        let branch = environment.branch.as_str();
+        let pushed = tokio::select! {
+            pushed = self.talks.isolation.push_after_run(codebase, environment, before.as_ref()) => pushed,
+            () = tokio::time::sleep(PATIENCE) => return self.say_after(key, reply_text::not_pushed_in_time(branch)).await,
+            () = async { drop(ending.wait_for(|ending| *ending).await) } => {
+                return self.say_after(key, reply_text::not_pushed_at_the_end(branch)).await;
+            }
+        };
+        if let Some(pushed) = pushed {
+            self.say_after(key, reply_text::pushed_after_run(branch, pushed)).await;
+        }
+    }
+
+    async fn say_after(&self, key: &TurnKey, words: String) {
+        if let Err(error) = self.say(key, &[words]).await {
+            tracing::warn!("what became of a push could not be said: {error}");
+        }
+    }
+}
