@@ -81,21 +81,18 @@ impl Isolation {
         counted.inspect_err(|error| tracing::warn!("what is not committed could not be counted: {error}")).ok()
     }
 
-    /// After a run: pushes what it left, where that is wanted. `before` is where the branch was.
-    pub async fn push_after_run(
+    /// Whether a run left commits that are to be pushed. `before` is where the branch was.
+    pub async fn left_commits(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         before: Option<&CommitSha>,
-    ) -> Option<Result<Pushed, IsolationError>> {
+    ) -> Result<bool, IsolationError> {
         if self.settings.push() != PushPolicy::Auto || self.may_push(codebase, environment).is_err() {
-            return None;
+            return Ok(false);
         }
-        match self.tip(codebase, environment).await {
-            Ok(now) if now.is_none() || now.as_ref() == before => None,
-            Ok(_) => Some(self.push(codebase, environment).await),
-            Err(error) => Some(Err(error)),
-        }
+        let now = self.tip(codebase, environment).await?;
+        Ok(now.is_some() && now.as_ref() != before)
     }
 
     /// Where an environment's branch is.

@@ -117,11 +117,7 @@ pub fn pushed_after_run(branch: &str, pushed: Result<Pushed, IsolationError>) ->
 }
 
 pub fn not_pushed_in_time(branch: &str) -> String {
-    format!("`{branch}` was not pushed: the remote took too long. `/push` tries it again.")
-}
-
-pub fn not_pushed_at_the_end(branch: &str) -> String {
-    format!("`{branch}` was not pushed, since the server ends. `/push` does it.")
+    format!("Whether `{branch}` was pushed is not known: the remote took too long. `/push` looks, and tries it again.")
 }
 
 pub fn removed_meanwhile(branch: &str) -> String {

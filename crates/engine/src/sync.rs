@@ -2,7 +2,7 @@
 
 use grove_git::Repository;
 use grove_git::base::choose_remote;
-use grove_git::sync::{is_there, merge, newest, newest_of_pull_request};
+use grove_git::sync::{SyncError, is_there, merge, newest, newest_of_pull_request, of_remote};
 use grove_model::{Codebase, CommitSha, Environment, Kind, Question, Status};
 
 use crate::isolation::{Isolation, IsolationError};
@@ -26,6 +26,16 @@ enum Source {
     PullRequest { remote: String, number: u64 },
 }
 
+impl Source {
+    /// Whether no remote has to be asked for it.
+    async fn is_here(&self, repo: &Repository) -> Result<bool, IsolationError> {
+        Ok(match self {
+            Source::Branch(name) => of_remote(repo, name).await?.is_none(),
+            Source::PullRequest { .. } => false,
+        })
+    }
+}
+
 impl Isolation {
     /// Brings what was pushed to the branch itself, or else the base, into the environment; for a pull
     /// request only its newer commits. Unsaved changes and a conflict leave everything as it is.
@@ -41,9 +51,15 @@ impl Isolation {
         let repo = self.repository(codebase);
         let failed = |error| IsolationError::Sync(Box::new(error));
         let (own, last) = self.sources(&repo, &environment).await?;
-        if let Some(own) = own
-            && is_there(&repo, &own).await.map_err(failed)?
-        {
+        // The base may need no remote, and does not wait for one then.
+        let there = match &own {
+            None => false,
+            Some(own) => match is_there(&repo, own).await {
+                Err(SyncError::FetchFailed { .. }) if last.is_here(&repo).await? => false,
+                there => there.map_err(failed)?,
+            },
+        };
+        if let Some(own) = own.filter(|_| there) {
             let at = newest(&repo, &own).await.map_err(failed)?;
             if merge(&repo, &environment.path, &look.entry, &own, &at).await.map_err(failed)? {
                 self.store.record(environment.id, "synced", Some(at.as_str())).await?;
@@ -74,14 +90,17 @@ impl Isolation {
             let broken = || IsolationError::Broken { path: environment.path.clone(), why };
             environment.base_ref.clone().map(Source::Branch).ok_or_else(broken)
         };
-        let remote = choose_remote(self.settings.remote(), &repo.remotes().await?)?;
-        if !matches!(environment.work.kind(), Kind::Pr | Kind::Review) {
-            let own = remote.map(|remote| format!("{remote}/{}", environment.branch));
-            return Ok((upstream.or(own), base()?));
-        }
+        let is_pull = matches!(environment.work.kind(), Kind::Pr | Kind::Review);
         if let Some(upstream) = upstream {
-            return Ok((None, Source::Branch(upstream)));
+            return Ok(if is_pull { (None, Source::Branch(upstream)) } else { (Some(upstream), base()?) });
         }
+        let remote = choose_remote(self.settings.remote(), &repo.remotes().await?);
+        if !is_pull {
+            // Where it is not clear which remote is meant, none is.
+            let own = remote.ok().flatten().map(|remote| format!("{remote}/{}", environment.branch));
+            return Ok((own, base()?));
+        }
+        let remote = remote?;
         match (remote, environment.work.number()) {
             (Some(remote), Some(number)) => Ok((None, Source::PullRequest { remote, number })),
             _ => Ok((None, base()?)),

@@ -61,6 +61,9 @@ impl Shown {
             variables.push((format!("GIT_CONFIG_KEY_{n}"), key));
             variables.push((format!("GIT_CONFIG_VALUE_{n}"), value));
         }
+        // Git goes no other way in the same call: what it starts there would see the secret.
+        let scheme = url.split_once("://").map_or("none", |(scheme, _)| scheme);
+        variables.push(("GIT_ALLOW_PROTOCOL".to_owned(), scheme.to_owned()));
         variables.push(("GROVE_GIT_USERNAME".to_owned(), self.credential.username.clone()));
         variables.push(("GROVE_GIT_PASSWORD".to_owned(), self.credential.secret.expose_secret().to_owned()));
         variables
@@ -94,12 +97,16 @@ impl Repository {
         if self.git().keyring.is_none() {
             return Ok(call);
         }
-        let asked = self.command("remote").arg("get-url").args((way == Way::Push).then_some("--push"));
+        let asked = self.command("remote").args(["get-url", "--all"]).args((way == Way::Push).then_some("--push"));
         // What is no remote of ours says so itself.
         let asked = asked.args(["--", remote]).run_for(&[0, 2, 128]).await?;
-        let url = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-        let shown = self.git().shown_at(&url).await?;
+        let urls = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+        let (url, more) = urls.split_once('\n').unwrap_or((&urls, ""));
+        let shown = self.git().shown_at(url).await?;
         if shown.is_some() {
+            if !more.is_empty() {
+                return Err(GitError::Astray { key: format!("remote.{remote}.url") });
+            }
             self.goes_straight().await?;
         }
         Ok(call.showing(shown))

@@ -5,6 +5,7 @@ use std::path::Path;
 use grove_model::CommitSha;
 
 use crate::base::{NETWORK, pull_request_refs};
+use crate::repository::Remote;
 use crate::{GitError, Place, Repository, parse};
 
 #[derive(Debug, thiserror::Error)]
@@ -21,13 +22,10 @@ pub enum SyncError {
 
 /// Fetches `name` (`main`, `origin/main`) where it is a remote's, and gives where it is now.
 pub async fn newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncError> {
-    let remotes = repo.remotes().await?;
-    let of_remote = remotes.iter().find_map(|remote| Some((remote, name.strip_prefix(&format!("{}/", remote.name))?)));
-    if let Some((remote, branch)) = of_remote {
-        let refspec = format!("+refs/heads/{branch}:refs/remotes/{}/{branch}", remote.name);
-        if let Err(error) = repo.fetch(&remote.name, &[refspec]).await {
-            let (remote, name) = (remote.name.clone(), branch.to_owned());
-            return Err(SyncError::FetchFailed { remote, name, line: error.line() });
+    if let Some((remote, branch)) = of_remote(repo, name).await? {
+        let refspec = format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}");
+        if let Err(error) = repo.fetch(&remote, &[refspec]).await {
+            return Err(SyncError::FetchFailed { remote, name: branch, line: error.line() });
         }
     }
     for candidate in [format!("refs/remotes/{name}"), format!("refs/heads/{name}"), name.to_owned()] {
@@ -38,16 +36,20 @@ pub async fn newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncErro
     Err(SyncError::NoSuch(name.to_owned()))
 }
 
-/// Whether a remote has this branch (`origin/main`); a name that is of no remote's is here.
-pub async fn is_there(repo: &Repository, name: &str) -> Result<bool, SyncError> {
+/// The remote and the branch that a name (`origin/main`) means; `None`: it is one of this repository.
+pub async fn of_remote(repo: &Repository, name: &str) -> Result<Option<(String, String)>, GitError> {
     let remotes = repo.remotes().await?;
-    let of_remote = remotes.iter().find_map(|remote| Some((remote, name.strip_prefix(&format!("{}/", remote.name))?)));
-    let Some((remote, branch)) = of_remote else { return Ok(true) };
-    let asked = repo.ask_remote(&remote.name, &[format!("refs/heads/{branch}")], NETWORK).await;
-    let failed = |error: GitError| {
-        let (remote, name) = (remote.name.clone(), branch.to_owned());
-        SyncError::FetchFailed { remote, name, line: error.line() }
+    let of = |remote: &Remote| name.strip_prefix(&format!("{}/", remote.name)).map(str::to_owned);
+    Ok(remotes.iter().find_map(|remote| Some((remote.name.clone(), of(remote)?))))
+}
+
+/// Whether a branch (`main`, `origin/main`) is there, as whoever has it says now.
+pub async fn is_there(repo: &Repository, name: &str) -> Result<bool, SyncError> {
+    let Some((remote, branch)) = of_remote(repo, name).await? else {
+        return Ok(repo.commit_of(&format!("refs/heads/{name}")).await?.is_some());
     };
+    let asked = repo.ask_remote(&remote, &[format!("refs/heads/{branch}")], NETWORK).await;
+    let failed = |error: GitError| SyncError::FetchFailed { remote, name: branch, line: error.line() };
     Ok(!asked.map_err(failed)?.is_empty())
 }
 

@@ -10,7 +10,7 @@ use crate::row::Reader;
 use crate::{ConversationRef, Store, StoreError};
 
 /// Also what makes two messages of one conversation wait for each other. A new conversation begins
-/// with the codebase that was named, and one that has none gets it; a new thread otherwise begins with
+/// with the codebase that was named, and one that has neither codebase nor folder gets it; a new thread otherwise begins with
 /// its channel's codebase and agent.
 const ENTER: &str = "INSERT INTO remote_agent_conversations \
      (id, platform_type, platform_conversation_id, parent_conversation_id, codebase_id, ai_assistant_type, \
@@ -21,7 +21,9 @@ const ENTER: &str = "INSERT INTO remote_agent_conversations \
        $5, $5, $5) \
      ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
      SET last_activity_at = excluded.last_activity_at, updated_at = excluded.updated_at, \
-       codebase_id = COALESCE(remote_agent_conversations.codebase_id, $6) RETURNING id";
+       codebase_id = CASE WHEN remote_agent_conversations.cwd IS NULL \
+         THEN COALESCE(remote_agent_conversations.codebase_id, $6) ELSE remote_agent_conversations.codebase_id END \
+     RETURNING id";
 const WAS_HEARD: &str = "SELECT id FROM grove_inbox WHERE delivery = $1";
 const KNOWN: &str = "SELECT id, conversation_id FROM grove_inbox WHERE id = $1 OR delivery = $2";
 const RECEIVE: &str = "INSERT INTO grove_inbox \

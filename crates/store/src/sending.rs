@@ -14,7 +14,7 @@ const UNSENT: &str = "SELECT o.id AS id, o.kind AS kind, o.text AS text, o.inbox
      WHERE o.via IS NOT NULL AND o.sent_at IS NULL AND o.via = $1 AND (o.not_before IS NULL OR o.not_before <= $2) \
        AND NOT EXISTS (SELECT 1 FROM grove_outbox e WHERE e.via IS NOT NULL AND e.sent_at IS NULL \
           AND e.conversation_id = o.conversation_id AND e.seq < o.seq) \
-     ORDER BY o.created_at LIMIT $3";
+     ORDER BY o.tries, o.created_at LIMIT $3";
 const HAS_UNSENT: &str = "SELECT o.id AS id FROM grove_outbox o JOIN remote_agent_conversations c ON c.id = o.conversation_id \
      WHERE o.via IS NOT NULL AND o.sent_at IS NULL AND o.via = $1 AND c.platform_conversation_id = $2 LIMIT 1";
 const TAKE: &str = "UPDATE grove_outbox SET sender = $2, sender_until = $4, tries = tries + 1 WHERE id = $1 AND sent_at IS NULL AND tries = $3";

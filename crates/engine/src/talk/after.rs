@@ -14,6 +14,8 @@ use crate::settings::PushPolicy;
 
 /// How long a remote may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The same when the server ends, which waits for no more than half a minute.
+const LAST: Duration = Duration::from_secs(20);
 
 /// Where an agent worked, and where the branch was before.
 #[derive(Debug)]
@@ -38,18 +40,23 @@ impl Desk<'_> {
     /// Pushes what a run left, and says so.
     pub(super) async fn push_left(&self, key: &TurnKey, left: &Left) {
         let Left { codebase, environment, before } = left;
-        let mut ending = self.talks.ending.subscribe();
-        let branch = environment.branch.as_str();
-        let pushed = tokio::select! {
-            pushed = self.talks.isolation.push_after_run(codebase, environment, before.as_ref()) => pushed,
-            () = tokio::time::sleep(PATIENCE) => return self.say_after(key, reply_text::not_pushed_in_time(branch)).await,
-            () = async { drop(ending.wait_for(|ending| *ending).await) } => {
-                return self.say_after(key, reply_text::not_pushed_at_the_end(branch)).await;
-            }
-        };
-        if let Some(pushed) = pushed {
-            self.say_after(key, reply_text::pushed_after_run(branch, pushed)).await;
+        let (isolation, branch) = (&self.talks.isolation, environment.branch.as_str());
+        match isolation.left_commits(codebase, environment, before.as_ref()).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return self.say_after(key, reply_text::pushed_after_run(branch, Err(error))).await,
         }
+        let mut ending = self.talks.ending.subscribe();
+        let at_the_end = async {
+            drop(ending.wait_for(|ending| *ending).await);
+            tokio::time::sleep(LAST).await;
+        };
+        let words = tokio::select! {
+            pushed = isolation.push(codebase, environment) => reply_text::pushed_after_run(branch, pushed),
+            () = tokio::time::sleep(PATIENCE) => reply_text::not_pushed_in_time(branch),
+            () = at_the_end => reply_text::not_pushed_in_time(branch),
+        };
+        self.say_after(key, words).await;
     }
 
     async fn say_after(&self, key: &TurnKey, words: String) {

@@ -32,6 +32,15 @@ impl Web {
         format!("{}://{}/{repo}.git", self.scheme, self.host)
     }
 
+    /// Whether a host of SSH's may be this one: its other door (`ssh.github.com`), or a name that somebody
+    /// gave it (`work`, `github.com-work`).
+    pub fn may_be(&self, host: &str) -> bool {
+        let plain = |host: &str| host.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let (host, ours) = (plain(host), plain(&self.host));
+        let is_alias = host.strip_prefix(&ours).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        !host.contains('.') || is_alias || host == format!("ssh.{ours}")
+    }
+
     /// The repository at an address where git shows a token: of the same scheme, host and port.
     pub fn repo_at(&self, url: &str) -> Option<RepoName> {
         let (scheme, rest) = url.split_once("://")?;
@@ -102,6 +111,17 @@ mod tests {
             "",
         ] {
             assert_eq!(at(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_host_may_have_several_names() {
+        let web = Web::of_api("https://api.github.com").unwrap();
+        for host in ["github.com", "GitHub.com:22", "github.com-work", "ssh.github.com:443", "work"] {
+            assert!(web.may_be(host), "{host}");
+        }
+        for host in ["gitlab.com", "github.com.evil.example", "ssh.gitlab.com", "mygithub.com"] {
+            assert!(!web.may_be(host), "{host}");
         }
     }
 

@@ -161,6 +161,14 @@ fn a_token_is_not_led_astray() {
         assert!(refused.contains("in the repository's own config could lead a token astray"), "{refused}");
         world.grove.repo.git_in(&world.workspace(), &["config", "--unset", key]);
     }
+    // A second address, where something else would run beside it.
+    let elsewhere = world.grove.repo.dir().join("elsewhere.git").display().to_string();
+    for address in [world.github.clone_url(), elsewhere] {
+        world.grove.repo.git_in(&world.workspace(), &["config", "--add", "remote.origin.pushurl", &address]);
+    }
+    let refused = world.ask(issue, "/push");
+    assert!(refused.starts_with("`remote.origin.url` in the repository's own config could lead"), "{refused}");
+    world.grove.repo.git_in(&world.workspace(), &["config", "--unset-all", "remote.origin.pushurl"]);
     assert!(world.ask(issue, "/push").starts_with("Pushed `issue-1`"));
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use grove_testkit::github::{BOT, Fault};
-use grove_testkit::{Engine, TestStore, both_engines};
+use grove_testkit::{Engine, TestStore, both_engines, wait_for};
 
 use super::{Office, SECRET};
 
@@ -77,6 +77,23 @@ fn an_answer_whose_sending_was_cut_short_is_there_once() {
         let expected = if before == 0 { 2 } else { before + 1 };
         assert_eq!(office.answered(issue, expected).last().unwrap(), "said", "{fault:?}");
     }
+}
+
+#[test]
+fn what_others_write_is_not_taken_for_ours() {
+    let office = office();
+    let github = &office.github;
+    let issue = github.issue("alice", "Slow", "");
+    github.comment("alice", issue, "@grove echo first; sleep 6; seq -f 'line %g of it' 9000");
+    wait_for(|| office.replies(issue).len() == 2);
+    // Somebody copies what is hidden there, as if it were the second part, and the first is sent twice.
+    let hidden = github.comments(issue).pop().unwrap().body.split_once("<!-- grove ").unwrap().1.to_owned();
+    let hidden = hidden.replace(" 1 -->", " 2 -->");
+    let theirs = github.comment("mallory", issue, &format!("mine\n\n<!-- grove {hidden}"));
+    github.fail_next_of("PATCH", "/issues/comments/", 1, Fault::Status(502));
+    let said = office.answered(issue, 4);
+    assert!(said[1].starts_with("first\nline 1 of it") && said[3].ends_with("line 9000 of it"));
+    assert_eq!(github.said(theirs).versions.len(), 1);
 }
 
 #[test]
@@ -192,7 +209,7 @@ fn what_was_put_off_is_not_overtaken_after_a_restart() {
     let permission = "/repos/octo/shop/collaborators/alice/permission";
     office.github.fail_next_of("GET", permission, 1, Fault::TooMany { retry_after: Some(4) });
     office.github.comment("alice", issue, "@grove echo one");
-    grove_testkit::wait_for(|| office.github.asked("GET", permission) > 0);
+    wait_for(|| office.github.asked("GET", permission) > 0);
     office.server.terminate();
     office.restart();
     office.github.comment("alice", issue, "@grove echo two");

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::Adapter;
 use super::gather::Asking;
 use super::work::{Stuck, pause};
-use crate::github::api::{ApiError, Github, List, Polled};
+use crate::github::api::{ApiError, Github, List, Polled, Retry};
 use crate::github::news::{Reader, in_order, moment};
 use crate::github::repo::RepoName;
 use crate::github::translate::GITHUB;
@@ -73,7 +73,8 @@ pub(super) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: w
                 _ = ending.wait_for(|ending| *ending) => return,
             }
         }
-        let pause = adapter.rest().saturating_duration_since(Instant::now()).max(every);
+        let left = adapter.rest().saturating_duration_since(Instant::now());
+        let pause = if rest.is_zero() { left.max(every) } else { left };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             _ = ending.changed() => {}
@@ -88,6 +89,7 @@ impl Adapter {
             Ok(repos) => repos,
             Err(error) => return tracing::warn!("which repositories to ask about is not known: {error}"),
         };
+        memory.complaints.retain(|name, _| repos.iter().any(|repo| repo.to_string() == *name));
         for repo in repos {
             let error = match Box::pin(self.ask_about(github, &repo, memory)).await {
                 Ok(()) => {
@@ -96,7 +98,9 @@ impl Adapter {
                 }
                 Err(error) => error,
             };
-            if let Stuck::Api(error @ (ApiError::Limited { .. } | ApiError::BadCredentials(_))) = &error {
+            if let Stuck::Api(error) = &error
+                && (matches!(error.retry(), Retry::After(_)) || matches!(error, ApiError::BadCredentials(_)))
+            {
                 // Nobody else would be answered either.
                 tracing::warn!("{repo} could not be asked about: {error}");
                 self.rest_for(pause(error, memory.failures).unwrap_or(OVERLAP));

@@ -34,27 +34,28 @@ impl Asking<'_> {
         comments: &[Value],
         lines: &[Value],
     ) -> Result<Vec<News>, Stuck> {
-        let mut calls = self.calls(issues, pulls, comments, lines).await?;
+        let calls = self.calls(issues, (pulls, *pulls_from), comments, lines).await?;
         let issues = issues.iter().filter(|issue| !is_pull(issue)).map(|issue| (issue, Thread::Issue, *issues_from));
-        let pulls = pulls.iter().map(|pull| (pull, Thread::Pull, *pulls_from));
+        let all = issues.chain(pulls.iter().map(|pull| (pull, Thread::Pull, *pulls_from)));
         let mut others = Vec::new();
-        for (thread, kind, from) in issues.chain(pulls) {
+        for (thread, kind, from) in all {
             let Some(number) = thread["number"].as_u64() else { continue };
             let here: Vec<&News> = calls.iter().filter(|(at, _)| *at == number).map(|(_, news)| news).collect();
-            if here.is_empty() && !self.is_worked_on(number, thread["head"]["ref"].as_str()).await? {
-                continue;
+            if kind == Thread::Pull
+                && let Some(pushed) = self.reader.pushed(thread)
+                && (!here.is_empty() || self.is_worked_on(number, thread["head"]["ref"].as_str()).await?)
+            {
+                others.push(pushed);
             }
-            if kind == Thread::Pull {
-                others.extend(self.reader.pushed(thread));
-            }
+            // Also where nobody works yet: what waits before it may begin.
             if let Some(closed) = self.reader.closed(thread, kind, from)
                 && !self.was_called_since(&closed, &here).await?
             {
                 others.push(closed);
             }
         }
-        others.extend(calls.drain(..).map(|(_, news)| news));
-        Ok(others)
+        // Whoever closes with a comment wants that worked on first, and it has the same time.
+        Ok(calls.into_iter().map(|(_, news)| news).chain(others).collect())
     }
 
     /// Whether somebody called us after that, and was heard already: what they want is not over.
@@ -71,7 +72,7 @@ impl Asking<'_> {
     async fn calls(
         &self,
         issues: &[Value],
-        pulls: &[Value],
+        (pulls, pulls_from): (&[Value], Moment),
         comments: &[Value],
         lines: &[Value],
     ) -> Result<Vec<(u64, News)>, Stuck> {
@@ -99,14 +100,16 @@ impl Asking<'_> {
             }
             calls.extend(self.reader.lines(&known_pulls[&number], comment).map(|news| (number, news)));
         }
-        calls.extend(self.reviews(pulls).await?);
+        calls.extend(self.reviews(pulls, pulls_from).await?);
         Ok(calls)
     }
 
-    /// There is no list of all reviews: those of open pull requests that changed are asked for.
-    async fn reviews(&self, pulls: &[Value]) -> Result<Vec<(u64, News)>, Stuck> {
+    /// There is no list of all reviews: those of pull requests that changed are asked for, unless they
+    /// were over before.
+    async fn reviews(&self, pulls: &[Value], from: Moment) -> Result<Vec<(u64, News)>, Stuck> {
         let mut calls = Vec::new();
-        let open: Vec<&Value> = pulls.iter().filter(|pull| !is_closed(pull)).collect();
+        let is_over = |pull: &Value| is_closed(pull) && moment(pull, "closed_at").is_some_and(|at| at < from);
+        let open: Vec<&Value> = pulls.iter().filter(|pull| !is_over(pull)).collect();
         if open.len() > REVIEWED {
             tracing::warn!("{} has more changed pull requests than are asked for their reviews", self.repo);
         }

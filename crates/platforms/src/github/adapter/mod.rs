@@ -110,7 +110,8 @@ impl Adapter {
             self.is("failing", "`adapters.github.token` or an App is missing").await;
             return;
         };
-        let platform = Arc::new(show::Comments { github: github.clone(), streams: self.settings.streams });
+        let us = self.us.subscribe();
+        let platform = Arc::new(show::Comments { github: github.clone(), streams: self.settings.streams, us });
         let sending = send::serve(self.talks.clone(), platform, ending.clone());
         let working = work::serve(&self, &github, ending.clone());
         let asking = ask::serve(&self, &github, ending);

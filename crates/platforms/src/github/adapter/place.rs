@@ -40,28 +40,22 @@ impl Adapter {
         Ok(codebases.iter().filter_map(|codebase| web.repo_of(codebase.repository_url.as_deref()?)).collect())
     }
 
-    /// The codebase of a repository: the one whose remote it is here, or, where its address does not tell
-    /// the host (a name of SSH's), has its name; or the only one, if that is no other repository.
+    /// The codebase of a repository: the one whose remote it is, or whose remote has its name on a host
+    /// that may be GitHub; or the only one, if that is no other repository.
     pub(super) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {
         let mut all = self.talks.store.codebases().await?;
         let here = |codebase: &Codebase| {
             let url = codebase.repository_url.as_deref();
             url.zip(self.web.as_ref()).and_then(|(url, web)| web.repo_of(url)).is_some_and(|remote| remote.is(repo))
         };
-        let named =
-            |codebase: &Codebase| remote(codebase).is_some_and(|(host, name)| !is_known(&host) && name.is(repo));
+        let may_be = |host: &str| self.web.as_ref().is_none_or(|web| web.may_be(host));
+        let named = |codebase: &Codebase| remote(codebase).is_some_and(|(host, name)| may_be(&host) && name.is(repo));
         if let Some(at) = all.iter().position(here).or_else(|| all.iter().position(named)) {
             return Ok(Some(all.swap_remove(at)));
         }
         let only = if all.len() == 1 { all.pop() } else { None };
         Ok(only.filter(|only| remote(only).is_none()))
     }
-}
-
-/// Whether a host says where it is: another one than GitHub's, then. What has no dot is a name that
-/// somebody gave it.
-fn is_known(host: &str) -> bool {
-    host.contains('.') || host.contains(':')
 }
 
 /// The host and the repository that a codebase's remote is, as far as its address tells.

@@ -4,20 +4,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use grove_engine::send::{Letter, NotShown, Platform};
+use tokio::sync::watch;
 
 use crate::github::api::{ApiError, Github, Retry};
 use crate::github::marker::Marker;
 use crate::github::mention::silenced;
 use crate::github::repo::RepoName;
-use crate::github::translate::GITHUB;
+use crate::github::translate::{GITHUB, Us};
 use crate::split::{Limit, split};
 
 /// How often a growing answer is shown anew: GitHub allows 500 changes in an hour.
 const PACE: Duration = Duration::from_secs(8);
 
+/// How long it may take until we know who we are.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 pub(super) struct Comments {
     pub github: Github,
     pub streams: bool,
+    pub us: watch::Receiver<Us>,
 }
 
 /// A comment that is there.
@@ -72,8 +77,11 @@ impl Comments {
         if !letter.uncertain {
             return Ok((1..).zip(noted).map(|(part, id)| There { id, part, body: None }).collect());
         }
+        let account = self.account().await?;
         let comments = self.github.comments(repo, number, None).await.map_err(|error| later(&error))?;
-        let found = comments.into_iter().filter_map(|comment| {
+        // Everybody can write our marker.
+        let ours = comments.into_iter().filter(|comment| comment.user.as_ref().is_some_and(|user| user.id == account));
+        let found = ours.filter_map(|comment| {
             let body = comment.body?;
             let marker = Marker::of(&body).filter(|marker| marker.message == name)?;
             Some(There { id: comment.id, part: marker.part, body: Some(body) })
@@ -85,6 +93,15 @@ impl Comments {
             }
         }
         Ok(found)
+    }
+
+    /// The account that our words go out with.
+    async fn account(&self) -> Result<u64, NotShown> {
+        let mut us = self.us.clone();
+        let known = tokio::time::timeout(PATIENCE, us.wait_for(|us| us.account.is_some())).await;
+        let account = known.ok().and_then(|us| us.ok()?.account.as_ref().map(|account| account.id));
+        let why = "who we are on GitHub is not known yet".to_owned();
+        account.ok_or(NotShown::Later { after: None, why })
     }
 
     /// Changes a comment or makes one.

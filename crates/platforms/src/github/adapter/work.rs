@@ -129,7 +129,7 @@ impl Adapter {
                 }
             }
             // What stands before the rest must not hide it.
-            if any || is_last {
+            if any || is_last || self.rest() > Instant::now() {
                 return Ok(any);
             }
         }
@@ -142,7 +142,8 @@ impl Adapter {
         for event in events {
             let now = Moment::now();
             let busy = |worker: &Owner| worker != this_process() && !is_gone(worker, event.worker_until, now);
-            if event.not_before.is_some_and(|not_before| now < not_before)
+            if self.rest() > Instant::now()
+                || event.not_before.is_some_and(|not_before| now < not_before)
                 || event.worker.as_ref().is_some_and(busy)
                 || !store.take_event(&event, this_process(), now.plus(LEASE)).await?
             {
