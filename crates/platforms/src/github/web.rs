@@ -32,37 +32,52 @@ impl Web {
         format!("{}://{}/{repo}.git", self.scheme, self.host)
     }
 
-    /// Whether a host of SSH's may be this one: its other door (`ssh.github.com`), or a name that somebody
-    /// gave it (`work`, `github.com-work`).
-    pub fn may_be(&self, host: &str) -> bool {
-        let plain = |host: &str| host.split(':').next().unwrap_or_default().to_ascii_lowercase();
-        let (host, ours) = (plain(host), plain(&self.host));
-        let is_alias = host.strip_prefix(&ours).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-        !host.contains('.') || is_alias || host == format!("ssh.{ours}")
-    }
-
     /// The repository at an address where git shows a token: of the same scheme, host and port.
     pub fn repo_at(&self, url: &str) -> Option<RepoName> {
-        let (scheme, rest) = url.split_once("://")?;
-        let (authority, path) = rest.split_once('/')?;
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let (scheme, host, path) = parts(url)?;
         let same = scheme.eq_ignore_ascii_case(&self.scheme) && host.eq_ignore_ascii_case(&self.host);
         if same { repo(path) } else { None }
     }
 
     /// The repository that a remote is, also where git goes by SSH.
     pub fn repo_of(&self, url: &str) -> Option<RepoName> {
-        self.repo_at(url).or_else(|| {
-            let name = |host: &str| host.split(':').next().unwrap_or_default().to_ascii_lowercase();
-            let (authority, path) = match url.split_once("://") {
-                Some(("ssh", rest)) => rest.split_once('/')?,
-                Some(_) => return None,
-                None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
-            };
-            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-            if name(host) == name(&self.host) { repo(path) } else { None }
-        })
+        let (scheme, host, path) = parts(url)?;
+        let by_ssh = scheme == "ssh" && self.is_ours(host);
+        self.repo_at(url).or_else(|| if by_ssh { repo(path) } else { None })
     }
+
+    /// The repository that a remote may be: its host has a name that only whoever gave it knows (`work`).
+    pub fn repo_perhaps(&self, url: &str) -> Option<RepoName> {
+        let (_, host, path) = parts(url)?;
+        if self.is_ours(host) || !host.contains('.') { repo(path) } else { None }
+    }
+
+    /// Also by its other door (`ssh.github.com`), or with a name for one of several accounts
+    /// (`github.com-work`).
+    fn is_ours(&self, host: &str) -> bool {
+        let plain = |host: &str| host.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let (host, ours) = (plain(host), plain(&self.host));
+        let is_alias = host.strip_prefix(&ours).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        is_alias || host == format!("ssh.{ours}")
+    }
+}
+
+/// Whether an address names a repository somewhere; a path of this machine does not.
+pub fn is_repo(url: &str) -> bool {
+    parts(url).is_some_and(|(_, _, path)| repo(path).is_some())
+}
+
+/// Scheme, host with its port, and path: `https://host/owner/name.git`, `git@host:owner/name.git`.
+fn parts(url: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, authority, path) = match url.split_once("://") {
+        Some(("file", _)) => return None,
+        Some((scheme, rest)) => rest.split_once('/').map(|(authority, path)| (scheme, authority, path))?,
+        None => {
+            let (authority, path) = url.split_once(':').filter(|(host, _)| !host.contains('/'))?;
+            ("ssh", authority, path)
+        }
+    };
+    Some((scheme, authority.rsplit_once('@').map_or(authority, |(_, host)| host), path))
 }
 
 fn repo(path: &str) -> Option<RepoName> {
@@ -115,26 +130,30 @@ mod tests {
     }
 
     #[test]
-    fn a_host_may_have_several_names() {
-        let web = Web::of_api("https://api.github.com").unwrap();
-        for host in ["github.com", "GitHub.com:22", "github.com-work", "ssh.github.com:443", "work"] {
-            assert!(web.may_be(host), "{host}");
-        }
-        for host in ["gitlab.com", "github.com.evil.example", "ssh.gitlab.com", "mygithub.com"] {
-            assert!(!web.may_be(host), "{host}");
-        }
-    }
-
-    #[test]
     fn a_remote_may_go_by_ssh() {
         let web = Web::of_api("https://api.github.com").unwrap();
         let of = |url: &str| web.repo_of(url).map(|repo| repo.to_string());
-        for url in ["git@github.com:octo/shop.git", "ssh://git@github.com:22/octo/shop", "https://github.com/octo/shop"]
-        {
+        for url in [
+            "git@github.com:octo/shop.git",
+            "ssh://git@github.com:22/octo/shop",
+            "https://github.com/octo/shop",
+            "git@github.com-work:octo/shop",
+            "ssh://git@ssh.github.com:443/octo/shop.git",
+        ] {
             assert_eq!(of(url).as_deref(), Some("octo/shop"), "{url}");
+            assert_eq!(web.repo_at(url).is_some(), url.starts_with("https:"), "no token goes by SSH: {url}");
         }
-        for url in ["git@gitlab.com:octo/shop.git", "ssh://git@evil.example/octo/shop", "/srv/x:octo/shop"] {
-            assert_eq!(of(url), None, "{url}");
+        for url in [
+            "git@gitlab.com:octo/shop.git",
+            "ssh://git@evil.example/octo/shop",
+            "git@github.com.evil.example:octo/shop",
+            "git@mygithub.com:octo/shop",
+            "/srv/x:octo/shop",
+        ] {
+            assert_eq!((of(url), web.repo_perhaps(url)), (None, None), "{url}");
         }
+        assert_eq!(of("git@work:octo/shop"), None);
+        assert_eq!(web.repo_perhaps("git@work:octo/shop").map(|repo| repo.to_string()).as_deref(), Some("octo/shop"));
+        assert!(is_repo("git@gitlab.com:octo/shop.git") && !is_repo("/srv/octo/shop") && !is_repo("file:///octo/shop"));
     }
 }

@@ -121,7 +121,6 @@ pub struct Pull {
     pub state: Option<String>,
     pub merged: Option<bool>,
     pub merged_at: Option<String>,
-    pub merge_commit_sha: Option<String>,
     pub html_url: Option<String>,
     pub created_at: Option<String>,
     pub updated_at: Option<String>,

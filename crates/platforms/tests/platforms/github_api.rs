@@ -92,13 +92,9 @@ async fn comments_are_made_changed_and_listed() {
     for n in 0..250 {
         github.comment("alice", number, &format!("comment {n}"));
     }
-    let all = client.comments(&repo(), number, None).await.unwrap();
+    let all = client.comments(&repo(), number).await.unwrap();
     assert_eq!(all.len(), 251, "all pages");
     assert_eq!(all[250].body.as_deref(), Some("comment 249"));
-    let since = all[200].updated_at.clone().unwrap();
-    let later = client.comments(&repo(), number, Some(&since)).await.unwrap();
-    assert_eq!(later.len(), 51);
-    assert_eq!(later[0].id, all[200].id);
 
     let long = "x".repeat(65_537);
     let refused = client.say(&repo(), number, &long).await.unwrap_err();
@@ -320,7 +316,7 @@ async fn an_enterprise_server_has_its_graphql_elsewhere() {
         for n in 0..101 {
             github.comment("alice", number, &format!("{n}"));
         }
-        assert!(client.comments(&repo(), number, None).await.unwrap().len() > 100, "the next page is there, too");
+        assert!(client.comments(&repo(), number).await.unwrap().len() > 100, "the next page is there, too");
     }
     assert_eq!(github.asked("POST", "/api/graphql"), 2);
     let elsewhere = |path: &str| !path.starts_with("/api/v3/") && path != "/api/graphql";

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::Adapter;
 use super::gather::Asking;
 use super::work::{Stuck, pause};
-use crate::github::api::{ApiError, Github, List, Polled, Retry};
+use crate::github::api::{Github, List, Polled};
 use crate::github::news::{Reader, in_order, moment};
 use crate::github::repo::RepoName;
 use crate::github::translate::GITHUB;
@@ -99,9 +99,8 @@ impl Adapter {
                 Err(error) => error,
             };
             if let Stuck::Api(error) = &error
-                && (matches!(error.retry(), Retry::After(_)) || matches!(error, ApiError::BadCredentials(_)))
+                && error.concerns_all()
             {
-                // Nobody else would be answered either.
                 tracing::warn!("{repo} could not be asked about: {error}");
                 self.rest_for(pause(error, memory.failures).unwrap_or(OVERLAP));
                 memory.failures += 1;

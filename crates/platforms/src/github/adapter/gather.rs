@@ -37,13 +37,13 @@ impl Asking<'_> {
         let calls = self.calls(issues, (pulls, *pulls_from), comments, lines).await?;
         let issues = issues.iter().filter(|issue| !is_pull(issue)).map(|issue| (issue, Thread::Issue, *issues_from));
         let all = issues.chain(pulls.iter().map(|pull| (pull, Thread::Pull, *pulls_from)));
-        let mut others = Vec::new();
+        let (live, mut others) = (self.live().await?, Vec::new());
         for (thread, kind, from) in all {
             let Some(number) = thread["number"].as_u64() else { continue };
             let here: Vec<&News> = calls.iter().filter(|(at, _)| *at == number).map(|(_, news)| news).collect();
             if kind == Thread::Pull
                 && let Some(pushed) = self.reader.pushed(thread)
-                && (!here.is_empty() || self.is_worked_on(number, thread["head"]["ref"].as_str()).await?)
+                && (!here.is_empty() || self.is_worked_on(number, thread["head"]["ref"].as_str(), &live).await?)
             {
                 others.push(pushed);
             }
@@ -125,21 +125,29 @@ impl Asking<'_> {
         Ok(calls)
     }
 
-    /// Whether there is a conversation about it, or an environment.
-    async fn is_worked_on(&self, number: u64, branch: Option<&str>) -> Result<bool, Stuck> {
-        let store = &self.adapter.talks.store;
-        let full_name = self.reader.repository["full_name"].as_str().and_then(RepoName::parse);
-        let repo = full_name.as_ref().unwrap_or(self.repo);
-        let conversations = store.conversations_called(&repo.conversation(number)).await?;
-        if conversations.iter().any(|conversation| conversation.platform == GITHUB) {
-            return Ok(true);
-        }
-        let Some(codebase) = self.adapter.codebase_of(repo).await? else { return Ok(false) };
-        let live = store.environments(codebase.id, false).await?;
+    /// Whether there is a conversation about a pull request, or one of these environments is.
+    async fn is_worked_on(&self, number: u64, branch: Option<&str>, live: &[Environment]) -> Result<bool, Stuck> {
         let is_about = |environment: &Environment| {
             environment.related_prs.contains(&number) || branch == Some(environment.branch.as_str())
         };
-        Ok(live.iter().any(is_about))
+        if live.iter().any(is_about) {
+            return Ok(true);
+        }
+        let conversations =
+            self.adapter.talks.store.conversations_called(&self.full_name().conversation(number)).await?;
+        Ok(conversations.iter().any(|conversation| conversation.platform == GITHUB))
+    }
+
+    /// The environments of the repository.
+    async fn live(&self) -> Result<Vec<Environment>, Stuck> {
+        let Some(codebase) = self.adapter.codebase_of(&self.full_name()).await? else { return Ok(Vec::new()) };
+        Ok(self.adapter.talks.store.environments(codebase.id, false).await?)
+    }
+
+    /// As GitHub spells it, whoever asks for it.
+    fn full_name(&self) -> RepoName {
+        let full_name = self.reader.repository["full_name"].as_str().and_then(RepoName::parse);
+        full_name.unwrap_or_else(|| self.repo.clone())
     }
 }
 

@@ -5,6 +5,7 @@ use grove_store::StoreError;
 
 use super::Adapter;
 use crate::github::repo::RepoName;
+use crate::github::web::{Web, is_repo};
 
 /// Where the work of a repository goes.
 pub(super) enum Home {
@@ -40,33 +41,21 @@ impl Adapter {
         Ok(codebases.iter().filter_map(|codebase| web.repo_of(codebase.repository_url.as_deref()?)).collect())
     }
 
-    /// The codebase of a repository: the one whose remote it is, or whose remote has its name on a host
-    /// that may be GitHub; or the only one, if that is no other repository.
+    /// The codebase of a repository: the one whose remote it is, or may be; or the only one, if that is no
+    /// other repository.
     pub(super) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {
         let mut all = self.talks.store.codebases().await?;
-        let here = |codebase: &Codebase| {
-            let url = codebase.repository_url.as_deref();
-            url.zip(self.web.as_ref()).and_then(|(url, web)| web.repo_of(url)).is_some_and(|remote| remote.is(repo))
-        };
-        let may_be = |host: &str| self.web.as_ref().is_none_or(|web| web.may_be(host));
-        let named = |codebase: &Codebase| remote(codebase).is_some_and(|(host, name)| may_be(&host) && name.is(repo));
-        if let Some(at) = all.iter().position(here).or_else(|| all.iter().position(named)) {
+        let found = [Web::repo_of, Web::repo_perhaps].into_iter().find_map(|read| {
+            let is_it = |codebase: &Codebase| {
+                let remote = self.web.as_ref().zip(codebase.repository_url.as_deref());
+                remote.and_then(|(web, url)| read(web, url)).is_some_and(|remote| remote.is(repo))
+            };
+            all.iter().position(is_it)
+        });
+        if let Some(at) = found {
             return Ok(Some(all.swap_remove(at)));
         }
         let only = if all.len() == 1 { all.pop() } else { None };
-        Ok(only.filter(|only| remote(only).is_none()))
+        Ok(only.filter(|only| !only.repository_url.as_deref().is_some_and(is_repo)))
     }
-}
-
-/// The host and the repository that a codebase's remote is, as far as its address tells.
-fn remote(codebase: &Codebase) -> Option<(String, RepoName)> {
-    let url = codebase.repository_url.as_deref()?;
-    // `https://host/owner/name.git`, `git@host:owner/name.git`; a path of this machine is none.
-    let (authority, path) = match url.split_once("://") {
-        Some(("file", _)) => return None,
-        Some((_, rest)) => rest.split_once('/')?,
-        None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
-    };
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    Some((host.to_owned(), RepoName::parse(path.trim_matches('/').trim_end_matches(".git"))?))
 }

@@ -78,7 +78,7 @@ impl Comments {
             return Ok((1..).zip(noted).map(|(part, id)| There { id, part, body: None }).collect());
         }
         let account = self.account().await?;
-        let comments = self.github.comments(repo, number, None).await.map_err(|error| later(&error))?;
+        let comments = self.github.comments(repo, number).await.map_err(|error| later(&error))?;
         // Everybody can write our marker.
         let ours = comments.into_iter().filter(|comment| comment.user.as_ref().is_some_and(|user| user.id == account));
         let found = ours.filter_map(|comment| {

@@ -155,7 +155,7 @@ impl Adapter {
         number: u64,
         text: &Text,
     ) -> Result<Vec<Remark>, ApiError> {
-        let mut comments = github.comments(repo, number, None).await?;
+        let mut comments = github.comments(repo, number).await?;
         let own = match &text.place {
             Place::Comment { id } => Some(*id),
             Place::Body | Place::Review { .. } | Place::Lines { .. } => None,

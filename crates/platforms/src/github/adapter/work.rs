@@ -76,13 +76,6 @@ impl Adapter {
         *rest = until.max(*rest);
     }
 
-    /// After an error: what GitHub asks for, and what is about our credentials, holds for everything; the
-    /// rest may be about one thing.
-    pub(super) fn rest_after(&self, error: &ApiError, pause: SignedDuration) {
-        let about_all = matches!(error.retry(), Retry::After(_)) || matches!(error, ApiError::BadCredentials(_));
-        self.rest_for(if about_all { pause } else { pause.min(REST) });
-    }
-
     /// Whether that is known now; if not, all of it waits.
     async fn learn_who_we_are(&self, github: &Github, failures: i64) -> bool {
         match github.whoami().await {
@@ -114,19 +107,19 @@ impl Adapter {
             after = waiting.last().map(|last| last.id);
             let is_last = waiting.len() < usize::try_from(TOGETHER).unwrap_or(usize::MAX);
             let threads = by_thread(waiting).into_iter().filter(|(thread, _)| !stuck.contains(thread));
-            let threads: Vec<_> = threads.collect();
-            let worked = futures_util::stream::iter(threads)
-                .map(|(thread, events)| async { (thread, self.thread(github, events).await) })
+            let worked = futures_util::stream::iter(threads.collect::<Vec<_>>())
+                .map(|(thread, events)| async move {
+                    let done = self.thread(github, &events).await?;
+                    Ok((done, (done < events.len()).then_some(thread)))
+                })
                 .buffer_unordered(AT_ONCE)
-                .collect::<Vec<(String, Result<Worked, StoreError>)>>()
+                .collect::<Vec<Result<(usize, Option<String>), StoreError>>>()
                 .await;
             let mut any = false;
-            for (thread, worked) in worked {
-                let worked = worked?;
-                any |= worked.any;
-                if !worked.all {
-                    stuck.insert(thread);
-                }
+            for worked in worked {
+                let (done, unfinished) = worked?;
+                any |= done > 0;
+                stuck.extend(unfinished);
             }
             // What stands before the rest must not hide it.
             if any || is_last || self.rest() > Instant::now() {
@@ -136,23 +129,24 @@ impl Adapter {
     }
 
     /// The events of one thread, in their order: what cannot be done now keeps the rest waiting.
-    async fn thread(&self, github: &Github, events: Vec<RawEvent>) -> Result<Worked, StoreError> {
+    /// How many came to their end.
+    async fn thread(&self, github: &Github, events: &[RawEvent]) -> Result<usize, StoreError> {
         let store = &self.talks.store;
-        let mut any = false;
+        let mut done = 0;
         for event in events {
             let now = Moment::now();
             let busy = |worker: &Owner| worker != this_process() && !is_gone(worker, event.worker_until, now);
             if self.rest() > Instant::now()
                 || event.not_before.is_some_and(|not_before| now < not_before)
                 || event.worker.as_ref().is_some_and(busy)
-                || !store.take_event(&event, this_process(), now.plus(LEASE)).await?
+                || !store.take_event(event, this_process(), now.plus(LEASE)).await?
             {
-                return Ok(Worked { any, all: false });
+                return Ok(done);
             }
-            let stuck = match self.one(github, &event).await {
+            let stuck = match self.one(github, event).await {
                 Ok(outcome) => {
                     store.event_done(event.id, true, &outcome).await?;
-                    any = true;
+                    done += 1;
                     continue;
                 }
                 Err(Stuck::Store(error)) => return Err(error),
@@ -167,26 +161,18 @@ impl Adapter {
                 Some((error, pause)) => {
                     tracing::warn!("delivery {} waits {} s: {why}", event.delivery, pause.as_secs());
                     store.event_later(event.id, now.plus(pause), &why).await?;
-                    self.rest_after(error, pause);
-                    return Ok(Worked { any, all: false });
+                    self.rest_for(if error.concerns_all() { pause } else { pause.min(REST) });
+                    return Ok(done);
                 }
                 None => {
                     tracing::error!("delivery {} is given up: {why}", event.delivery);
                     store.event_done(event.id, false, &why).await?;
-                    any = true;
+                    done += 1;
                 }
             }
         }
-        Ok(Worked { any, all: true })
+        Ok(done)
     }
-}
-
-/// What came of the events of a thread.
-struct Worked {
-    /// Something came to its end.
-    any: bool,
-    /// All of it did.
-    all: bool,
 }
 
 /// The events of each thread, in their order.

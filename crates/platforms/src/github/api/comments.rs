@@ -4,7 +4,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::send::{Polled, escaped};
+use super::send::Polled;
 use super::{ApiError, Github};
 use crate::github::event::Place;
 use crate::github::repo::RepoName;
@@ -56,11 +56,9 @@ impl Github {
         self.get(repo, &format!("/issues/{number}")).await?.json()
     }
 
-    /// What was said in an issue or pull request, the oldest first; with `since`, what was said or
-    /// changed from then on (`2026-01-31T12:00:00Z`).
-    pub async fn comments(&self, repo: &RepoName, number: u64, since: Option<&str>) -> Result<Vec<Comment>, ApiError> {
-        let path = format!("/issues/{number}/comments?per_page=100{}", since_part(since));
-        Ok(self.pages(repo, &path, PAGES).await?.0)
+    /// What was said in an issue or pull request, the oldest first.
+    pub async fn comments(&self, repo: &RepoName, number: u64) -> Result<Vec<Comment>, ApiError> {
+        Ok(self.pages(repo, &format!("/issues/{number}/comments?per_page=100"), PAGES).await?.0)
     }
 
     pub async fn say(&self, repo: &RepoName, number: u64, body: &str) -> Result<Spoken, ApiError> {
@@ -107,8 +105,4 @@ impl Github {
     pub async fn raw_reviews(&self, repo: &RepoName, number: u64) -> Result<Vec<Value>, ApiError> {
         Ok(self.pages(repo, &format!("/pulls/{number}/reviews?per_page=100"), PAGES).await?.0)
     }
-}
-
-fn since_part(since: Option<&str>) -> String {
-    since.map(|since| format!("&since={}", escaped(since))).unwrap_or_default()
 }

@@ -55,6 +55,11 @@ impl ApiError {
         }
     }
 
+    /// Whether nothing else would be answered either: GitHub wants to be left alone, or does not know us.
+    pub fn concerns_all(&self) -> bool {
+        matches!(self.retry(), Retry::After(_)) || matches!(self, ApiError::BadCredentials(_))
+    }
+
     /// Whether what was asked for may have been done in spite of the error.
     pub fn may_have_happened(&self) -> bool {
         matches!(self, ApiError::Unavailable { .. } | ApiError::Nonsense(_))
