@@ -36,7 +36,7 @@ impl Isolation {
         let diff = self.git.command(place, "diff");
         let diff =
             diff.args(["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", began, "--"]);
-        let bytes = diff.long().run().await?.stdout;
+        let bytes = diff.inspecting_worktree().run().await?.stdout;
         let text = String::from_utf8_lossy(&bytes);
         let cut = text.len() > LONGEST;
         let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

@@ -7,8 +7,8 @@
 
 use std::fs;
 
-use grove_git::Repository;
 use grove_git::quarantine::{broken_entries, pin, quarantine};
+use grove_git::{Repository, leftovers};
 use grove_model::{Codebase, Environment, Nonce, Status};
 
 use crate::isolation::{Isolation, IsolationError};
@@ -112,6 +112,11 @@ impl Isolation {
                     .map_err(|source| IsolationError::Io { what: format!("{name} cannot be taken away"), source })?;
                 fixes.push(Fix(format!("{name} of a creation that ended was taken away")));
             }
+        }
+        for path in leftovers::sweep(&codebase.git_common_dir)
+            .map_err(|source| IsolationError::Io { what: "leftovers of git cannot be taken away".to_owned(), source })?
+        {
+            fixes.push(Fix(format!("{} of a call of git that ended was taken away", path.display())));
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ pub struct Present {
     pub status: GitStatus,
 }
 
-/// Looks at each environment, several at once. What could not be found out is an error with the
+/// Inspections at each environment, several at once. What could not be found out is an error with the
 /// reason, never an assumption.
 pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<Facts, String>> {
     let mut looks = JoinSet::new();
@@ -96,7 +96,7 @@ async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result
     // Without a look into submodules: git would run there what their own configuration names.
     let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
     let status = git.command(place, "status").args(flags);
-    let output = status.long().run().await.map_err(|error| error.to_string())?;
+    let output = status.inspecting_worktree().run().await.map_err(|error| error.to_string())?;
     let status = parse::status(&output.stdout).map_err(|error| error.to_string())?;
     Ok(Facts::Present(Box::new(Present { admin_dir, status })))
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use grove_model::{BranchName, CommitSha, Moment, short_hash};
 
-use crate::credentials::Way;
 use crate::lock::{grove_dir, repository_lock};
+use crate::network::Way;
 use crate::repository::Remote;
 use crate::{GitError, Repository};
 
@@ -192,8 +192,8 @@ impl Repository {
         refs: &[String],
         limit: Duration,
     ) -> Result<Vec<(String, CommitSha)>, GitError> {
-        let asked = self.to_remote("ls-remote", remote, Way::Fetch).await?;
-        let output = asked.args(["--end-of-options", remote]).args(refs).limit(limit).run().await?;
+        let access = self.access_remote(remote, Way::Fetch).await?;
+        let output = access.command("ls-remote", &[], refs).limit(limit).run().await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut found = Vec::new();
         for line in text.lines() {
@@ -208,9 +208,16 @@ impl Repository {
 
     /// Fetches exactly these refspecs and nothing else: no tags, no FETCH_HEAD, no pruning.
     pub async fn fetch(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
-        let flags = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-prune"];
-        let fetch = self.to_remote("fetch", remote, Way::Fetch).await?.args(flags);
-        fetch.args(["--no-recurse-submodules", "--end-of-options", remote]).args(refspecs).run().await?;
+        let flags = [
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--no-prune",
+            "--no-recurse-submodules",
+        ];
+        let access = self.access_remote(remote, Way::Fetch).await?;
+        access.command("fetch", &flags, refspecs).run().await?;
         Ok(())
     }
 

@@ -9,7 +9,8 @@ use crate::{Git, GitError, Place, Repository};
 impl Git {
     /// Whether a repository answers at an address, shown what it wants to be shown.
     pub async fn reach(&self, url: &str, limit: Duration) -> Result<(), GitError> {
-        let call = self.command(Place::Dir(Path::new("/")), "ls-remote").args(["--end-of-options", url, "HEAD"]);
+        let call = self.command(Place::Dir(Path::new("/")), "ls-remote");
+        let call = call.args(["--upload-pack=git-upload-pack", "--end-of-options", url, "HEAD"]);
         call.network().limit(limit).showing(self.shown_at(url).await?).run().await.map(drop)
     }
 }
@@ -19,7 +20,8 @@ impl Repository {
     pub async fn clone_to(git: &Git, url: &str, target: &Path) -> Result<Self, RepositoryError> {
         let parent = target.parent().unwrap_or(Path::new("/"));
         // An empty template: no hooks of the machine's in a repository of ours.
-        let clone = git.command(Place::Dir(parent), "clone").args(["--quiet", "--template=", "--end-of-options", url]);
+        let flags = ["--quiet", "--template=", "--upload-pack=git-upload-pack"];
+        let clone = git.command(Place::Dir(parent), "clone").args(flags).args(["--end-of-options", url]);
         clone.arg(target).network().showing(git.shown_at(url).await?).run().await?;
         Repository::discover(git, target).await
     }

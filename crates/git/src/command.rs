@@ -1,18 +1,22 @@
 //! The one builder that spawns git.
 //!
 //! Promises, for every call:
-//! * the outcome depends on the repository and the arguments, not on the caller's environment:
-//!   `GIT_*` is scrubbed, the locale is pinned, prompts, hooks, fsmonitor, pagers, external diff,
-//!   automatic maintenance and recursion into submodules are off;
+//! * git's environment is built from nothing ([`crate::environment`]): no secret of the server reaches
+//!   it, the locale is pinned, prompts, hooks, fsmonitor, pagers, external diff, signatures, automatic
+//!   maintenance and recursion into submodules are off;
 //! * a call that does not end in its time is ended together with everything it started, also
 //!   what left its process group;
-//! * at most two git processes per core run at once;
+//! * at most two git processes per core run at once; one that waits for a remote or for a broken
+//!   worktree gives its place to the others after a second;
+//! * where Grovekeeper only looks at a worktree, one call at a time runs there ([`crate::inspections`]), and
+//!   none of the programs that the repository's own config names ([`crate::planted`]);
 //! * a failure is typed and carries git's useful line, without credentials.
 //!
 //! Names that come from outside go behind `--end-of-options` or `--`; that is the caller's part.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -25,8 +29,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::credentials::{Keyring, Shown};
-use crate::{processes, redact};
+use crate::credentials::{Keyring, SecretPipe, Shown};
+use crate::inspections::Inspections;
+use crate::planted::{self, Programs};
+use crate::{environment, processes, redact};
 
 /// Reads and small writes.
 const QUICK: Duration = Duration::from_secs(60);
@@ -35,24 +41,12 @@ const LONG: Duration = Duration::from_secs(15 * 60);
 /// From asking a process to end to ending it, and from git's end to giving up on its pipes.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Variables of the caller that only say how to trust a server and cannot make git run anything.
-const KEPT: [&str; 2] = ["GIT_SSL_CAINFO", "GIT_SSL_CAPATH"];
+/// Status, diff and the like in a worktree that an agent can write; what takes longer is unknown.
+pub(crate) const INSPECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a call that may be waiting for something else keeps its place among those that run.
+const PLACE_KEPT: Duration = Duration::from_secs(1);
 
-const PINNED_ENV: [(&str, &str); 11] = [
-    ("LC_ALL", "C"),
-    ("LANGUAGE", ""),
-    ("TERM", "dumb"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_NO_REPLACE_OBJECTS", "1"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_COMMITTER_NAME", "Grovekeeper"),
-    ("GIT_COMMITTER_EMAIL", "grove@localhost"),
-    ("GIT_AUTHOR_NAME", "Grovekeeper"),
-    ("GIT_AUTHOR_EMAIL", "grove@localhost"),
-];
-
-const PINNED_CONFIG: [&str; 13] = [
+const PINNED_CONFIG: [&str; 17] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.quotePath=false",
@@ -66,14 +60,18 @@ const PINNED_CONFIG: [&str; 13] = [
     "protocol.ext.allow=never",
     "color.ui=false",
     "advice.detachedHead=false",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "push.gpgSign=false",
+    "log.showSignature=false",
 ];
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum GitError {
     #[error("git was not found; install it (Debian: `apt-get install git`) or put it on PATH")]
     NotInstalled,
     #[error("git could not be started: {0}")]
-    Spawn(#[source] io::Error),
+    Spawn(#[source] Arc<io::Error>),
     #[error("`git {what}` did not finish within {} s and was ended", after.as_secs())]
     TimedOut { what: String, after: Duration },
     #[error("`git {what}` was interrupted")]
@@ -91,7 +89,7 @@ pub enum GitError {
     Unreadable { what: String, detail: String },
     #[error("there is nothing to show to the remote: {why}")]
     NoCredential { why: String },
-    /// Whoever works in the repository can write there.
+    /// An agent that works in the repository can write there.
     #[error("`{key}` in the repository's own config could lead a token astray, so none is shown")]
     Astray { key: String },
 }
@@ -128,6 +126,7 @@ pub struct Git {
     program: PathBuf,
     permits: Arc<Semaphore>,
     interrupt: Arc<Interrupt>,
+    inspections: Arc<Inspections>,
     pub(crate) keyring: Option<Arc<dyn Keyring>>,
 }
 
@@ -150,7 +149,8 @@ impl Git {
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let permits = Arc::new(Semaphore::new(2 * cores));
-        Self { program: program.into(), permits, interrupt: Arc::default(), keyring: None }
+        let (interrupt, inspections) = (Arc::default(), Arc::default());
+        Self { program: program.into(), permits, interrupt, inspections, keyring: None }
     }
 
     /// Ends the calls that are running now, each with everything it started, or else the next one.
@@ -170,10 +170,13 @@ impl Git {
             subcommand,
             args: Vec::new(),
             config: Vec::new(),
+            settings: Vec::new(),
             env: Vec::new(),
             stdin: None,
             limit: QUICK,
             session: false,
+            inspects: false,
+            disarmed: None,
             shown: None,
         }
     }
@@ -204,12 +207,19 @@ pub struct Invocation<'a> {
     subcommand: &'static str,
     args: Vec<OsString>,
     config: Vec<String>,
+    /// Settings whose names may hold anything, such as `=`.
+    settings: Vec<(String, String)>,
     env: Vec<(OsString, OsString)>,
     stdin: Option<Vec<u8>>,
     limit: Duration,
     session: bool,
+    inspects: bool,
+    disarmed: Option<Programs>,
     shown: Option<Shown>,
 }
+
+/// How a call ended, and what it wrote to stdout and stderr.
+pub(crate) type Ended = (ExitStatus, Vec<u8>, String);
 
 impl Invocation<'_> {
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -225,6 +235,12 @@ impl Invocation<'_> {
     /// One more `-c key=value`.
     pub fn config(mut self, setting: impl Into<String>) -> Self {
         self.config.push(setting.into());
+        self
+    }
+
+    /// Settings for this call, whatever their names hold.
+    pub(crate) fn settings(mut self, settings: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.settings.extend(settings);
         self
     }
 
@@ -251,7 +267,30 @@ impl Invocation<'_> {
         self.long()
     }
 
-    /// Shows this to the remote. For a call without settings of its own in the environment.
+    /// Only looks at a worktree that an agent can write: one call at a time there, equal calls share an
+    /// answer, none takes longer than [`INSPECT_TIMEOUT`], and nothing that the repository's own config
+    /// names runs or is fetched.
+    pub fn inspecting_worktree(mut self) -> Self {
+        self.inspects = true;
+        self.inspecting_index()
+    }
+
+    /// The same for a call that reads none of the worktree's own `.gitattributes` and `.gitignore`, and
+    /// so cannot be made to wait by them: it does not wait for others.
+    pub fn inspecting_index(mut self) -> Self {
+        self.limit = INSPECT_TIMEOUT;
+        let fixed = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none"), ("GIT_SSH_COMMAND", "false")];
+        self.env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+        self.disarmed(Programs::All)
+    }
+
+    /// Runs none of these programs that the repository's own config names.
+    pub(crate) fn disarmed(mut self, programs: Programs) -> Self {
+        self.disarmed = Some(programs);
+        self
+    }
+
+    /// Shows this to the remote.
     pub(crate) fn showing(mut self, shown: Option<Shown>) -> Self {
         self.shown = shown;
         self
@@ -270,7 +309,8 @@ impl Invocation<'_> {
     /// Runs and insists on one of `codes`: for commands whose exit code is an answer.
     pub async fn run_for(self, codes: &[i32]) -> Result<Output, GitError> {
         let what = self.what();
-        let (status, stdout, stderr) = self.spawn_and_wait().await?;
+        // On the heap: a call is part of every future that asks git something.
+        let (status, stdout, stderr) = Box::pin(self.spawn_and_wait()).await?;
         match status.code() {
             Some(code) if codes.contains(&code) => Ok(Output { code, stdout, stderr }),
             code => Err(GitError::Failed { what, code, line: useful_line(&stderr, status), stderr }),
@@ -296,15 +336,9 @@ impl Invocation<'_> {
         }
     }
 
-    fn build(&self, mark: &str) -> tokio::process::Command {
+    fn build(&self, mark: &str, secret: Option<&SecretPipe>) -> tokio::process::Command {
         let mut command = std::process::Command::new(&self.git.program);
-        for (name, _) in std::env::vars_os() {
-            let scrubbed = name.to_str().is_some_and(|name| name.starts_with("GIT_") && !KEPT.contains(&name));
-            if scrubbed {
-                command.env_remove(name);
-            }
-        }
-        command.envs(PINNED_ENV).env("SSH_ASKPASS_REQUIRE", "never").env(processes::MARK, mark);
+        command.env_clear().envs(environment::of_call(self.session)).env(processes::MARK, mark);
         match self.place {
             Place::Dir(dir) => {
                 command.current_dir(dir);
@@ -321,43 +355,83 @@ impl Invocation<'_> {
             }
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.envs(self.shown.iter().flat_map(Shown::variables));
+        let mut settings = self.settings.clone();
+        if let (Some(shown), Some(secret)) = (&self.shown, secret) {
+            command.env("GIT_ALLOW_PROTOCOL", shown.scheme());
+            settings.extend(shown.settings(secret));
+        }
+        command.envs(environment::of_settings(&settings));
         for setting in PINNED_CONFIG.iter().copied().chain(self.config.iter().map(String::as_str)) {
             command.arg("-c").arg(setting);
         }
         command.arg(self.subcommand).args(&self.args);
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        if self.session {
-            lead_a_session(&mut command);
-        } else {
+        if !self.session {
             command.process_group(0);
         }
+        prepare_child(&mut command, self.session, secret.map(SecretPipe::reader));
         command.into()
     }
 
-    async fn spawn_and_wait(self) -> Result<(ExitStatus, Vec<u8>, String), GitError> {
-        let _permit = self.git.permits.acquire().await.expect("the limit is never closed");
+    async fn spawn_and_wait(mut self) -> Result<Ended, GitError> {
+        if let Some(programs) = self.disarmed {
+            let settings = planted::disarm(self.git, self.place, programs).await?;
+            self.settings.extend(settings);
+        }
+        match (self.inspects, self.place) {
+            (true, Place::Worktree { work_tree, .. }) => {
+                let (inspections, work_tree) = (Arc::clone(&self.git.inspections), work_tree.to_owned());
+                let (key, what, limit) = (self.key(), self.what(), self.limit);
+                inspections.take_turn(&work_tree, key, what, limit, self.start_and_wait()).await
+            }
+            _ => self.start_and_wait().await,
+        }
+    }
+
+    /// What makes two calls equal.
+    fn key(&self) -> String {
+        format!(
+            "{:?} {} {:?} {:?} {:?} {:?}",
+            self.place, self.subcommand, self.args, self.config, self.env, self.stdin
+        )
+    }
+
+    async fn start_and_wait(self) -> Result<Ended, GitError> {
+        let mut permit = Some(self.git.permits.acquire().await.expect("the limit is never closed"));
         if self.git.interrupt.pending.swap(false, Ordering::SeqCst) {
             return Err(GitError::Interrupted { what: self.what() });
         }
         let _counted = Counted::new(&self.git.interrupt.running);
         let mark = processes::new_mark();
-        let child = self.build(&mark).spawn().map_err(|error| match error.kind() {
+        let failed = |error: io::Error| GitError::Spawn(Arc::new(error));
+        let secret = self.shown.as_ref().map(Shown::pipe).transpose().map_err(failed)?;
+        let child = self.build(&mark, secret.as_ref()).spawn().map_err(|error| match error.kind() {
             // The same kind means a missing directory, which is not git's fault.
             io::ErrorKind::NotFound if self.directory().is_dir() => GitError::NotInstalled,
-            _ => GitError::Spawn(error),
+            _ => failed(error),
         })?;
         tracing::trace!(subcommand = self.subcommand, args = redact::credentials(&format!("{:?}", self.args)), "git");
         let mut running = Running { group: child.id().and_then(|id| Pid::from_raw(id as i32)), child };
 
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let stdin = self.stdin.clone();
-        let (limit, interrupted) = (tokio::time::sleep(self.limit), self.git.interrupt.now.notified());
-        let status = tokio::select! {
-            status = running.finish(stdin, &mut stdout, &mut stderr) => Ok(status.map_err(GitError::Spawn)?),
-            () = limit => Err(GitError::TimedOut { what: self.what(), after: self.limit }),
-            () = interrupted => Err(GitError::Interrupted { what: self.what() }),
+        let may_wait = self.session || self.limit == INSPECT_TIMEOUT;
+        let status = {
+            let finish = running.finish(stdin, &mut stdout, &mut stderr);
+            tokio::pin!(finish);
+            let (limit, kept) = (tokio::time::sleep(self.limit), tokio::time::sleep(PLACE_KEPT));
+            tokio::pin!(limit, kept);
+            let interrupted = self.git.interrupt.now.notified();
+            tokio::pin!(interrupted);
+            loop {
+                tokio::select! {
+                    status = &mut finish => break Ok(status.map_err(failed)?),
+                    () = &mut limit => break Err(GitError::TimedOut { what: self.what(), after: self.limit }),
+                    () = &mut interrupted => break Err(GitError::Interrupted { what: self.what() }),
+                    () = &mut kept, if may_wait && permit.is_some() => drop(permit.take()),
+                }
+            }
         };
         let status = match status {
             Ok(status) => status,
@@ -394,12 +468,22 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// A new session has no controlling terminal: ssh and credential helpers cannot ask there.
-#[expect(unsafe_code, reason = "only `setsid`, which is async-signal-safe, runs between fork and exec")]
-fn lead_a_session(command: &mut std::process::Command) {
+/// What the child does between fork and exec. A new session has no controlling terminal: ssh and
+/// credential helpers cannot ask there. The secret's pipe is inherited by this child and by no other
+/// that is started at the same moment.
+#[expect(unsafe_code, reason = "only `setsid` and `fcntl`, which are async-signal-safe, run between fork and exec")]
+fn prepare_child(command: &mut std::process::Command, session: bool, secret: Option<RawFd>) {
+    if !session && secret.is_none() {
+        return;
+    }
     unsafe {
-        command.pre_exec(|| {
-            rustix::process::setsid()?;
+        command.pre_exec(move || {
+            if session {
+                rustix::process::setsid()?;
+            }
+            if let Some(secret) = secret {
+                rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(secret), rustix::io::FdFlags::empty())?;
+            }
             Ok(())
         });
     }

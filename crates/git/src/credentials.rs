@@ -1,21 +1,22 @@
 //! What git shows to a remote.
 //!
 //! A secret is given to one call of git, for one repository of one host: through a credential helper
-//! that exists for this call alone and reads its environment. It is in no address, no argument and no
-//! file, and every other helper is switched off, so that none of them keeps it. A server that sends
-//! git elsewhere gets nothing, and neither does a config that somebody changed: the address that is
-//! asked for is the one that git itself will go to.
+//! that exists for this call alone and reads a pipe that only this call inherits. It is in no address,
+//! no argument, no file and no environment, and every other helper is switched off, so that none of
+//! them keeps it. A server that sends git elsewhere gets nothing, and neither does a config that an
+//! agent changed: the call runs from a git directory of ours ([`crate::network`]).
 
 use std::fmt;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::command::Invocation;
-use crate::{Git, GitError, Repository};
+use crate::{Git, GitError};
 
-/// Whoever knows what a remote wants to be shown.
+/// Knows what a remote wants to be shown.
 #[async_trait]
 pub trait Keyring: fmt::Debug + Send + Sync {
     /// What is shown at this address; `None`: nothing of ours. An error says why it could not be had.
@@ -36,37 +37,55 @@ pub(crate) struct Shown {
     credential: Credential,
 }
 
-/// Which way commits go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    Fetch,
-    Push,
-}
-
-/// `get` is answered from the environment; `store` and `erase` are not heard.
-const HELPER: &str = r#"!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$GROVE_GIT_USERNAME" "$GROVE_GIT_PASSWORD"; }; f"#;
+/// How often git may ask for the secret in one call.
+const SECRET_COPIES: usize = 8;
 
 impl Shown {
-    /// The settings and variables of the one call.
-    pub(crate) fn variables(&self) -> Vec<(String, String)> {
-        let url = &self.url;
-        let settings = [
+    /// A pipe that holds the secret for one call.
+    pub(crate) fn pipe(&self) -> io::Result<SecretPipe> {
+        // A line break would begin another answer.
+        let (name, secret) = (&self.credential.username, self.credential.secret.expose_secret());
+        if [name.as_str(), secret].iter().any(|text| text.contains(['\n', '\0'])) {
+            return Err(io::Error::other("the credential has a line break in it"));
+        }
+        let (reader, writer) = io::pipe()?;
+        let text = format!("{name}\n{secret}\n").repeat(SECRET_COPIES);
+        // More than a pipe holds would wait for a reader that is not there yet.
+        if text.len() > 32 * 1024 {
+            return Err(io::Error::other("the credential is too long"));
+        }
+        let mut writer = writer;
+        writer.write_all(text.as_bytes())?;
+        Ok(SecretPipe(reader.into()))
+    }
+
+    /// The settings of the one call: `get` is answered from the pipe, `store` and `erase` are not heard.
+    pub(crate) fn settings(&self, pipe: &SecretPipe) -> [(String, String); 3] {
+        let (url, fd) = (&self.url, pipe.reader());
+        let helper = format!(
+            r#"!f() {{ test "$1" = get && {{ IFS= read -r name; IFS= read -r secret; printf 'username=%s\npassword=%s\n' "$name" "$secret"; }} < /dev/fd/{fd}; }}; f"#
+        );
+        [
             // Whatever was configured so far is forgotten.
             ("credential.helper".to_owned(), String::new()),
-            (format!("credential.{url}.helper"), HELPER.to_owned()),
+            (format!("credential.{url}.helper"), helper),
             (format!("http.{url}.sslVerify"), "true".to_owned()),
-        ];
-        let mut variables = vec![("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
-        for (n, (key, value)) in settings.into_iter().enumerate() {
-            variables.push((format!("GIT_CONFIG_KEY_{n}"), key));
-            variables.push((format!("GIT_CONFIG_VALUE_{n}"), value));
-        }
-        // Git goes no other way in the same call: what it starts there would see the secret.
-        let scheme = url.split_once("://").map_or("none", |(scheme, _)| scheme);
-        variables.push(("GIT_ALLOW_PROTOCOL".to_owned(), scheme.to_owned()));
-        variables.push(("GROVE_GIT_USERNAME".to_owned(), self.credential.username.clone()));
-        variables.push(("GROVE_GIT_PASSWORD".to_owned(), self.credential.secret.expose_secret().to_owned()));
-        variables
+        ]
+    }
+
+    /// The one protocol of the call: git goes no other way, where what it starts would see the secret.
+    pub(crate) fn scheme(&self) -> &str {
+        self.url.split_once("://").map_or("none", |(scheme, _)| scheme)
+    }
+}
+
+/// The end of a pipe from which a credential helper reads the secret. Closed with this value.
+#[derive(Debug)]
+pub(crate) struct SecretPipe(OwnedFd);
+
+impl SecretPipe {
+    pub(crate) fn reader(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 
@@ -85,61 +104,6 @@ impl Git {
     }
 }
 
-impl Repository {
-    /// A call that talks to a remote, with what that remote wants to be shown.
-    pub(crate) async fn to_remote(
-        &self,
-        subcommand: &'static str,
-        remote: &str,
-        way: Way,
-    ) -> Result<Invocation<'_>, GitError> {
-        let call = self.command(subcommand).network();
-        if self.git().keyring.is_none() {
-            return Ok(call);
-        }
-        let asked = self.command("remote").args(["get-url", "--all"]).args((way == Way::Push).then_some("--push"));
-        // What is no remote of ours says so itself.
-        let asked = asked.args(["--", remote]).run_for(&[0, 2, 128]).await?;
-        let urls = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-        let (url, more) = urls.split_once('\n').unwrap_or((&urls, ""));
-        let shown = self.git().shown_at(url).await?;
-        if shown.is_some() {
-            if !more.is_empty() {
-                return Err(GitError::Astray { key: format!("remote.{remote}.url") });
-            }
-            self.goes_straight().await?;
-        }
-        Ok(call.showing(shown))
-    }
-
-    /// Whether nothing in the repository's own config, where an agent can write, sends what git shows
-    /// through somebody else's hands. A person's own config may.
-    async fn goes_straight(&self) -> Result<(), GitError> {
-        let list = self.command("config").args(["--list", "--show-scope", "--name-only", "--includes", "-z"]);
-        let listed = list.run().await?.stdout;
-        let mut words = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        while let (Some(scope), Some(key)) = (words.next(), words.next()) {
-            if matches!(&*scope, "local" | "worktree") && leads_astray(&key) {
-                return Err(GitError::Astray { key: key.into_owned() });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Keys come in lower case, but for what stands in their middle.
-fn leads_astray(key: &str) -> bool {
-    let (section, name) = (key.split('.').next().unwrap_or_default(), key.rsplit('.').next().unwrap_or_default());
-    match section {
-        "http" => {
-            name.starts_with("proxy") || matches!(name, "sslcainfo" | "sslcapath" | "sslverify" | "curloptresolve")
-        }
-        "remote" => matches!(name, "proxy" | "proxyauthmethod" | "vcs"),
-        "core" => matches!(name, "alternaterefscommand" | "gitproxy"),
-        _ => false,
-    }
-}
-
 /// An address without the name of an account in it, as git looks for its settings.
 fn without_user(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -153,39 +117,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_settings_lead_astray() {
-        for key in [
-            "http.proxy",
-            "http.https://h/.proxy",
-            "http.https://h/a.b/.sslcainfo",
-            "http.sslverify",
-            "http.proxysslcainfo",
-            "remote.origin.proxy",
-            "remote.a.b.vcs",
-            "core.alternaterefscommand",
-        ] {
-            assert!(leads_astray(key), "{key}");
-        }
-        for key in ["http.postbuffer", "http.https://h/.extraheader", "remote.origin.url", "core.bare", "alias.proxy"] {
-            assert!(!leads_astray(key), "{key}");
-        }
+    fn the_secret_is_for_one_address_and_is_in_no_setting() {
+        let credential = Credential { username: "x".to_owned(), secret: SecretString::from("s3cr3t".to_owned()) };
+        let shown = Shown { url: without_user("https://me@host:8/a/b.git"), credential };
+        let pipe = shown.pipe().unwrap();
+        let settings = shown.settings(&pipe);
+        assert_eq!(settings[0], ("credential.helper".to_owned(), String::new()));
+        assert_eq!(settings[1].0, "credential.https://host:8/a/b.git.helper");
+        assert!(!format!("{settings:?} {shown:?} {pipe:?}").contains("s3cr3t"));
+        assert_eq!(shown.scheme(), "https");
+        let mut text = String::new();
+        io::Read::read_to_string(&mut std::fs::File::from(pipe.0), &mut text).unwrap();
+        assert_eq!(text, "x\ns3cr3t\n".repeat(SECRET_COPIES));
     }
 
     #[test]
-    fn the_secret_is_for_one_address_and_shows_in_no_name() {
-        let credential = Credential { username: "x".to_owned(), secret: SecretString::from("s3cr3t".to_owned()) };
-        let shown = Shown { url: without_user("https://me@host:8/a/b.git"), credential };
-        let variables = shown.variables();
-        assert!(
-            variables.contains(&("GIT_CONFIG_KEY_1".to_owned(), "credential.https://host:8/a/b.git.helper".to_owned()))
-        );
-        assert_eq!(
-            variables[1..3].iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>(),
-            ["credential.helper", ""]
-        );
-        let holders: Vec<&str> =
-            variables.iter().filter(|(_, v)| v.contains("s3cr3t")).map(|(k, _)| k.as_str()).collect();
-        assert_eq!(holders, ["GROVE_GIT_PASSWORD"]);
-        assert!(!format!("{shown:?}").contains("s3cr3t"));
+    fn a_secret_that_would_be_two_answers_is_not_shown() {
+        for secret in ["a\nb", "a\0b", &"x".repeat(40_000)] {
+            let credential = Credential { username: "x".to_owned(), secret: SecretString::from(secret.to_owned()) };
+            assert!(Shown { url: "https://h/".to_owned(), credential }.pipe().is_err());
+        }
     }
 }

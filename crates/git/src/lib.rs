@@ -1,7 +1,11 @@
 //! Git, by subprocess. This crate is the only place that spawns git.
 //!
 //! * [`command`]: the one builder that every call goes through.
+//! * [`environment`]: the variables of every call, built from nothing.
+//! * [`inspections`]: one look at a time at a worktree that an agent can write.
+//! * [`planted`]: programs that a repository's own config names, which do not run.
 //! * [`credentials`]: what git shows to a remote.
+//! * [`network`]: the git directory of ours from which a remote is talked to.
 //! * [`push`]: a branch goes to its remote.
 //! * [`processes`]: ending all that a call started.
 //! * [`parse`]: pure parsers of git's machine-readable output.
@@ -13,6 +17,7 @@
 //! * [`finish`]: merging a finished branch into its base.
 //! * [`files`]: files as a commit has them.
 //! * [`reading`]: a worktree to look at, which is gone afterwards.
+//! * [`leftovers`]: what calls that a crash ended have left.
 //! * [`quarantine`]: entries that would break everybody else.
 
 pub mod base;
@@ -20,12 +25,17 @@ pub mod clone;
 pub mod command;
 pub mod credentials;
 mod durable;
+mod environment;
 pub mod files;
 pub mod finish;
 pub mod include;
+mod inspections;
+pub mod leftovers;
 pub mod links;
 pub mod lock;
+mod network;
 pub mod parse;
+mod planted;
 pub mod processes;
 pub mod push;
 pub mod quarantine;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use grove_model::{BranchName, CommitSha};
 
 use crate::base::tracking_ref;
-use crate::credentials::Way;
 use crate::lock::repository_lock;
+use crate::network::Way;
 use crate::{Git, GitError, Place, Repository};
 
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +54,8 @@ pub async fn push(
         return Err(PushError::NothingToPush { branch: branch.clone() });
     }
     let flags = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"];
-    let call = repo.to_remote("push", remote, Way::Push).await?.args(flags).args(["--end-of-options", remote]);
-    let pushed = call.arg(format!("{at}:{}", branch.full_ref())).run_for(&[0, 1]).await;
+    let access = repo.access_remote(remote, Way::Push).await?;
+    let pushed = access.command("push", &flags, &[format!("{at}:{}", branch.full_ref())]).run_for(&[0, 1]).await;
     let output = pushed.map_err(|error| PushError::Failed {
         branch: branch.clone(),
         remote: remote.to_owned(),
@@ -82,8 +82,8 @@ pub async fn push(
 
 /// The branch that a remote says is its default one; `None`: it names none.
 pub async fn default_of(repo: &Repository, remote: &str) -> Result<Option<String>, GitError> {
-    let asked = repo.to_remote("ls-remote", remote, Way::Fetch).await?;
-    let output = asked.args(["--symref", "--end-of-options", remote, "HEAD"]).run().await?.stdout;
+    let access = repo.access_remote(remote, Way::Fetch).await?;
+    let output = access.command("ls-remote", &["--symref"], &["HEAD".to_owned()]).run().await?.stdout;
     let text = String::from_utf8_lossy(&output).into_owned();
     Ok(text.lines().find_map(|line| Some(line.strip_prefix("ref: refs/heads/")?.split_once('\t')?.0.to_owned())))
 }
@@ -92,7 +92,7 @@ pub async fn default_of(repo: &Repository, remote: &str) -> Result<Option<String
 pub async fn uncommitted(git: &Git, place: Place<'_>) -> Result<usize, GitError> {
     // Without a look into submodules: git would run there what their own configuration names.
     let flags = ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"];
-    let output = git.command(place, "status").args(flags).long().run().await?;
+    let output = git.command(place, "status").args(flags).inspecting_worktree().run().await?;
     Ok(output.stdout.iter().filter(|byte| **byte == 0).count())
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use grove_model::CommitSha;
 
 use crate::base::{NETWORK, pull_request_refs};
+use crate::planted::Programs;
 use crate::repository::Remote;
 use crate::{GitError, Place, Repository, parse};
 
@@ -76,7 +77,12 @@ pub async fn merge(
     let place = Place::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
     let head = async || repo.git().command(place, "rev-parse").args(["--verify", "HEAD"]).text().await;
     let before = head().await?;
-    let merge = repo.git().command(place, "merge").args(["--quiet", "--no-edit", "-m", &format!("Merge {name}")]);
+    let merge = repo.git().command(place, "merge").disarmed(Programs::MergeDrivers).args([
+        "--quiet",
+        "--no-edit",
+        "-m",
+        &format!("Merge {name}"),
+    ]);
     let merged = merge.arg(from.as_str()).env("GIT_OPTIONAL_LOCKS", "1").long().run().await;
     let Err(error) = merged else { return Ok(head().await? != before) };
     let listed = repo.git().command(place, "diff").args(["--name-only", "--diff-filter=U", "-z"]).run().await?.stdout;

@@ -8,6 +8,7 @@ mod provider;
 mod replies;
 mod restore;
 mod size;
+mod stuck;
 mod trash;
 
 use grove_engine::codebases::Codebases;

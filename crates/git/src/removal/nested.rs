@@ -24,7 +24,7 @@ pub(crate) struct Walk {
     pub unreadable: Option<(PathBuf, String)>,
 }
 
-/// Looks into every folder, also ignored ones, without following links.
+/// Inspections into every folder, also ignored ones, without following links.
 pub(crate) fn walk(root: &Path, regenerable: &[String]) -> Walk {
     let mut found = Walk { newest: Some((0, 0)), ..Walk::default() };
     // Each with whether it lies in a folder that can be made again.
@@ -128,7 +128,7 @@ pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
     let place = Place::Worktree { work_tree: path, git_dir, common_dir: git_dir };
     if path != git_dir {
         let status = git.command(place, "status").args(super::look::STATUS);
-        let status = status.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1").long().run().await;
+        let status = status.inspecting_worktree().run().await;
         match status.and_then(|output| parse::status(&output.stdout)) {
             Ok(status) if status.is_clean() => {}
             Ok(_) => return Answer::Yes("changes".to_owned()),
@@ -137,8 +137,7 @@ pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> Answer {
     }
     // Tags were fetched together with what they name, as a rule; branches and stashes were made.
     let own = git.command(place, "rev-list").args(["--count", "--exclude=refs/tags/*", "--all", "--not", "--remotes"]);
-    let own = own.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1");
-    match own.long().text().await {
+    match own.inspecting_index().text().await {
         Ok(count) if count == "0" => Answer::No,
         Ok(count) => Answer::Yes(format!("{count} commits that no remote has")),
         Err(error) => Answer::unknown(error),

@@ -128,19 +128,19 @@ async fn holds_nothing(
     let place = Place::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
     let status = repo.git().command(place, "status");
     let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=none"];
-    let status = parse::status(&status.args(flags).long().run().await?.stdout)?;
+    let status = parse::status(&status.args(flags).inspecting_worktree().run().await?.stdout)?;
     let at_home = status.branch.as_deref() == Some(branch.as_str()) && status.head.as_ref() == Some(&intent.to);
     if !status.is_clean() || !at_home {
         return Ok(false);
     }
     // `S` and lower case: git was told not to look at these files.
-    let listed = repo.git().command(place, "ls-files").args(["-v", "-z"]).long().run().await?.stdout;
+    let listed = repo.git().command(place, "ls-files").args(["-v", "-z"]).inspecting_index().run().await?.stdout;
     let mut files = listed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     if files.any(|line| line[0] == b'S' || line[0].is_ascii_lowercase()) {
         return Ok(false);
     }
     let ignored = repo.git().command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
-    let ignored = ignored.long().run().await?.stdout;
+    let ignored = ignored.inspecting_worktree().run().await?.stdout;
     let copied = |name: &[u8]| {
         let name = parse::path(name);
         matches!((fs::read(path.join(&name)), fs::read(repo.root.join(&name))), (Ok(ours), Ok(theirs)) if ours == theirs)

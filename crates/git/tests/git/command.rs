@@ -133,6 +133,56 @@ async fn in_a_poisoned_environment() {
 }
 
 #[tokio::test]
+async fn the_callers_secrets_do_not_reach_git() {
+    // Again in a program of its own: this process must not change its environment.
+    let exe = std::env::current_exe().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let status = process::Command::new(exe)
+        .args(["--exact", "command::among_secrets", "--include-ignored"])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", dir.path())
+        .env("GROVE_TEST_AMONG_SECRETS", dir.path())
+        .env("GITHUB_TOKEN", "s3cret")
+        .env("DATABASE_URL", "postgres://s3cret")
+        .env("ANTHROPIC_API_KEY", "s3cret")
+        .env("GROVE_SERVER_TOKEN", "s3cret")
+        .env("LD_PRELOAD_X", "s3cret")
+        .env("SSH_AUTH_SOCK", "/the/agent")
+        .env("HTTPS_PROXY", "http://proxy.example")
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[tokio::test]
+async fn among_secrets() {
+    let Some(dir) = std::env::var_os("GROVE_TEST_AMONG_SECRETS").map(PathBuf::from) else { return };
+    let git = Git::with_program(program(&dir, "env"));
+    let names = |text: String| text.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect();
+    let local: Vec<String> = names(git.command(Place::Dir(&dir), "status").text().await.unwrap());
+    let remote: Vec<String> = names(git.command(Place::Dir(&dir), "ls-remote").network().text().await.unwrap());
+    for all in [&local, &remote] {
+        let unexpected: Vec<&String> = all
+            .iter()
+            .filter(|name| {
+                let known = [
+                    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TERM", "LC_ALL", "LANGUAGE", "PWD", "_", "SHLVL",
+                    "OLDPWD",
+                ];
+                let ours = ["GIT_", "SSH_ASKPASS", "XDG_", "GROVE_GIT_RUN", "SSL_CERT_", "SSH_A", "HTTPS_PROXY", "TZ"];
+                !known.contains(&name.as_str()) && !ours.iter().any(|start| name.starts_with(start))
+            })
+            .collect();
+        assert_eq!(unexpected, Vec::<&String>::new());
+    }
+    // What is needed to reach a remote is given to calls that do, and to no other.
+    for name in ["SSH_AUTH_SOCK", "HTTPS_PROXY"] {
+        assert!(!local.contains(&name.to_owned()) && remote.contains(&name.to_owned()), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn hooks_and_monitors_of_the_repository_do_not_run() {
     with_every_git(TestRepo::with_git, async |world| {
         let marker = world.test.dir().join("ran");

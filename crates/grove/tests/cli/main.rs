@@ -12,11 +12,13 @@ mod finish;
 mod github;
 mod list;
 mod names;
+mod planted;
 mod remove;
 mod remove_attacked;
 mod resolve;
 mod settings;
 mod store;
+mod submodules;
 mod talk;
 
 use std::path::PathBuf;

@@ -1,7 +1,10 @@
 //! Branches go to GitHub, and become pull requests.
 
 use std::fs;
+use std::net::TcpListener;
+use std::time::Duration;
 
+use grove_testkit::github::Fault;
 use grove_testkit::{TestRepo, TestServer};
 
 use super::world::World;
@@ -149,27 +152,86 @@ fn what_others_pushed_to_a_branch_that_we_never_pushed_is_brought_in() {
     assert!(world.ask(issue, "/push").starts_with("Pushed `issue-1`"));
 }
 
+/// The environments of all processes that carry a mark of ours, while they run.
+fn environments_of_git() -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| fs::read(entry.path().join("environ")).ok());
+    let texts = all.map(|environ| String::from_utf8_lossy(&environ).replace('\0', "\n"));
+    texts.filter(|text| text.contains("GROVE_GIT_RUN=")).collect()
+}
+
 #[test]
-fn a_token_is_not_led_astray() {
+fn the_token_is_in_no_environment_while_git_has_it() {
     let world = World::start("");
     let issue = world.github.issue("alice", "Login fails", "It does.");
     world.commit(issue, "login.txt");
-    // What an agent could write.
-    for (key, value) in [("http.proxy", "http://127.0.0.1:9"), ("http.https://github.com/.sslCAInfo", "/tmp/ca")] {
-        world.grove.repo.git_in(&world.workspace(), &["config", key, value]);
-        let refused = world.ask(issue, "/push");
-        assert!(refused.contains("in the repository's own config could lead a token astray"), "{refused}");
-        world.grove.repo.git_in(&world.workspace(), &["config", "--unset", key]);
+    world.github.fail_next_of("POST", "git-receive-pack", 1, Fault::HoldBefore);
+    let before = world.said(issue).len();
+    world.github.comment("alice", issue, "@grove /push");
+    assert!(world.github.holds_soon(Duration::from_secs(30)), "git asks");
+    let seen = environments_of_git();
+    world.github.let_go();
+    world.wait(|| world.said(issue).len() > before, || format!("{:#?}", world.said(issue)));
+    assert!(!seen.is_empty(), "git runs");
+    assert!(!seen.iter().any(|text| text.contains(&world.token)), "the token is in an environment");
+}
+
+/// Whoever can write the repository's config cannot choose the way that a token goes, however quickly
+/// they change it.
+#[test]
+fn the_repositorys_own_config_does_not_lead_a_token_astray() {
+    let world = World::start("");
+    let issue = world.github.issue("alice", "Login fails", "It does.");
+    world.commit(issue, "login.txt");
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    let config = |args: &[&str]| drop(world.grove.repo.git_in(&world.workspace(), &[&["config"], args].concat()));
+    for (key, value) in [
+        ("http.proxy", address.as_str()),
+        ("remote.origin.proxy", &address),
+        ("http.sslCAInfo", "/nonexistent"),
+        ("credential.helper", "!touch /nonexistent/helper"),
+        ("http.extraHeader", "X-Planted: yes"),
+        ("core.gitProxy", "/nonexistent"),
+    ] {
+        config(&[key, value]);
     }
+    let pushed = world.ask(issue, "/push");
+    assert!(pushed.starts_with("Pushed `issue-1`"), "{pushed}");
+    // Written again and again while it is pushed.
+    config(&["--unset", "http.proxy"]);
+    let file = world.workspace().join(".git/config");
+    let plain = fs::read_to_string(&file).unwrap();
+    let flipped = format!("{plain}[http]\n\tproxy = {address}\n");
+    for round in 0..4 {
+        world.commit(issue, &format!("file-{round}"));
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let said = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..20_000 {
+                    let new = file.with_extension("flip");
+                    fs::write(&new, if n % 2 == 0 { &flipped } else { &plain }).unwrap();
+                    fs::rename(&new, &file).unwrap();
+                    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                }
+                fs::write(&file, &plain).unwrap();
+            });
+            let said = world.ask(issue, "/push");
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            said
+        });
+        assert!(said.starts_with("Pushed `issue-1`"), "{said}");
+    }
+    assert!(proxy.accept().is_err(), "somebody called at the planted proxy");
     // A second address, where something else would run beside it.
     let elsewhere = world.grove.repo.dir().join("elsewhere.git").display().to_string();
     for address in [world.github.clone_url(), elsewhere] {
-        world.grove.repo.git_in(&world.workspace(), &["config", "--add", "remote.origin.pushurl", &address]);
+        config(&["--add", "remote.origin.pushurl", &address]);
     }
     let refused = world.ask(issue, "/push");
     assert!(refused.starts_with("`remote.origin.url` in the repository's own config could lead"), "{refused}");
-    world.grove.repo.git_in(&world.workspace(), &["config", "--unset-all", "remote.origin.pushurl"]);
-    assert!(world.ask(issue, "/push").starts_with("Pushed `issue-1`"));
 }
 
 #[test]

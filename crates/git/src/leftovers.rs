@@ -1,0 +1,71 @@
+//! Small files and folders in `.git/grove` that one call of git needs, left there by a crash.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use grove_model::Nonce;
+
+/// How their names begin; a nonce follows.
+const PREFIXES: [&str; 4] = ["network-", "config-", "scratch-", "index-"];
+/// No call runs that long.
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
+
+/// Takes away what a crash left, and gives it.
+pub fn sweep(common_dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(common_dir.join("grove")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut swept = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let ours = name.to_str().is_some_and(|name| {
+            PREFIXES.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<Nonce>().is_ok()))
+        });
+        // A clock that went back proves nothing.
+        let age = entry.metadata()?.modified().ok().and_then(|then| SystemTime::now().duration_since(then).ok());
+        if !ours || age.is_none_or(|age| age < LEFTOVER_AGE) {
+            continue;
+        }
+        let path = entry.path();
+        // Of a folder, the links in it go and not what they lead to.
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(&path)?
+        } else {
+            fs::remove_file(&path)?
+        }
+        swept.push(path);
+    }
+    Ok(swept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_old_ones_of_ours_go_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (grove, objects) = (dir.path().join("grove"), dir.path().join("objects"));
+        fs::create_dir_all(&grove).unwrap();
+        fs::create_dir_all(&objects).unwrap();
+        fs::write(objects.join("pack"), "precious").unwrap();
+        let named = |prefix: &str| grove.join(format!("{prefix}{}", Nonce::new()));
+        let (old, young, strange) = (named("network-"), named("network-"), grove.join("network-of-mine"));
+        for folder in [&old, &young, &strange] {
+            fs::create_dir(folder).unwrap();
+            std::os::unix::fs::symlink(&objects, folder.join("objects")).unwrap();
+        }
+        let past = SystemTime::now() - 2 * LEFTOVER_AGE;
+        for folder in [&old, &strange] {
+            fs::File::open(folder).unwrap().set_modified(past).unwrap();
+        }
+        assert_eq!(sweep(dir.path()).unwrap(), std::slice::from_ref(&old));
+        assert!(!old.exists() && young.exists() && strange.exists());
+        assert_eq!(fs::read_to_string(objects.join("pack")).unwrap(), "precious");
+        assert_eq!(sweep(&dir.path().join("nowhere")).unwrap(), Vec::<PathBuf>::new());
+    }
+}
