@@ -5,6 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use cap_std::fs::Dir;
+use rustix::fs::OFlags;
+
 pub(crate) fn write_synced(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes.as_ref())?;
@@ -18,8 +21,19 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
 /// The whole of a plain file of at most `longest` bytes. For files that an agent can write: a link,
 /// a pipe or something endless is an error, not a wait.
 pub(crate) fn read_plain(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    read_opened(File::options().read(true).custom_flags(PLAIN_FLAGS.bits().cast_signed()).open(path)?, longest)
+}
+
+/// The same beneath a folder, which no link in `path` leads out of.
+pub(crate) fn read_plain_at(folder: &Dir, path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    let mut options = cap_std::fs::OpenOptions::new();
+    cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), PLAIN_FLAGS.bits().cast_signed());
+    read_opened(folder.open_with(path, &options)?.into_std(), longest)
+}
+
+const PLAIN_FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOFOLLOW);
+
+fn read_opened(file: File, longest: u64) -> io::Result<Vec<u8>> {
     let meta = file.metadata()?;
     if !meta.is_file() || meta.len() > longest {
         return Err(io::Error::other("it is not a plain file of a sensible size"));

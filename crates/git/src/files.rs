@@ -56,5 +56,5 @@ fn committed_file(line: &[u8]) -> Result<Option<CommittedFile>, GitError> {
         return Ok(None);
     }
     let size = size.parse().map_err(|_| unreadable())?;
-    Ok(Some(CommittedFile { path: parse::path(&line[tab + 1..]), size, id: id.to_owned() }))
+    Ok(Some(CommittedFile { path: parse::tracked_path(&line[tab + 1..])?, size, id: id.to_owned() }))
 }

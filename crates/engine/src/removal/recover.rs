@@ -2,7 +2,7 @@
 
 use grove_git::lock::Holder;
 use grove_git::processes::end_calls_of;
-use grove_git::removal::{RemovalError, Trashed};
+use grove_git::removal::{Manifest, RemovalError, Trashed};
 use grove_model::{Codebase, Environment, Moment, Status};
 use grove_store::{Phase, TrashRow};
 
@@ -69,8 +69,7 @@ impl Isolation {
     }
 
     pub(super) fn trashed(&self, codebase: &Codebase, row: &TrashRow) -> Result<Trashed, IsolationError> {
-        let manifest = serde_json::from_str(&row.manifest)
-            .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;
+        let manifest = Manifest::parse(&row.manifest).map_err(IsolationError::Removal)?;
         Ok(Trashed::new(&self.repository(codebase), manifest))
     }
 }

@@ -191,3 +191,59 @@ async fn what_changed_since_somebody_looked_is_asked_again() {
     let next = world.isolation.create(&world.codebase, &task("x")).await.unwrap();
     assert!(matches!(next.how, How::Created(_)));
 }
+
+/// The index of a worktree with one of its names replaced by another of the same length, as a program
+/// that writes the file itself can make it; git refuses such names.
+fn forge_index_name(index: &std::path::Path, name: &str, forged: &str) {
+    assert_eq!(name.len(), forged.len());
+    let mut bytes = fs::read(index).unwrap();
+    let at = bytes.windows(name.len()).position(|window| window == name.as_bytes()).expect("the name is there");
+    bytes[at..at + name.len()].copy_from_slice(forged.as_bytes());
+    let body = bytes.len() - 20;
+    let mut sum = std::process::Command::new("sha1sum");
+    sum.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut sum = sum.spawn().unwrap();
+    std::io::Write::write_all(&mut sum.stdin.take().unwrap(), &bytes[..body]).unwrap();
+    let printed = String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap();
+    let digest = (0..20).map(|n| u8::from_str_radix(&printed[2 * n..2 * n + 2], 16).unwrap());
+    bytes.truncate(body);
+    bytes.extend(digest);
+    fs::write(index, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn an_index_with_names_outside_of_the_trash_reaches_no_file_there() {
+    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
+    test.write("d2/a.txt", "precious\n");
+    test.commit("files");
+    let world = World::open(&test, &store).await;
+    let environment = world.isolation.create(&world.codebase, &task("x")).await.unwrap().environment;
+    // Where the files will be, seen from the top of the file system.
+    let files = environment.path.parent().unwrap().join(".grove-trash").join(environment.id.to_string());
+    let up = "../".repeat(files.components().count() - 1);
+    let outside = format!("{up}{}", test.path().join("d2/a.txt").strip_prefix("/").unwrap().display());
+    let stand_in = "d2/a.txt".to_owned() + &"x".repeat(outside.len() - 8);
+    let id = test.sha("HEAD:d2/a.txt");
+    test.git_in(&environment.path, &["update-index", "--add", "--cacheinfo", &format!("100644,{id},{stand_in}")]);
+    let index = test.git_in(&environment.path, &["rev-parse", "--path-format=absolute", "--git-path", "index"]);
+    forge_index_name(std::path::Path::new(&index), &stand_in, &outside);
+    let listed = test.git_in(&environment.path, &["ls-files"]);
+    assert!(listed.lines().any(|name| name.ends_with("d2/a.txt") && name.contains("..")), "{listed}");
+
+    world.isolation.hibernate(&world.codebase, &environment).await.unwrap();
+    assert!(!files.join("d2/a.txt").exists(), "what git holds is compacted");
+    assert_eq!(fs::read_to_string(test.path().join("d2/a.txt")).unwrap(), "precious\n", "deleted outside of the trash");
+
+    // A list that names files outside is not followed either: nothing is written, the worktree stays
+    // where it is.
+    let list = world.codebase.git_common_dir.join("grove/trash").join(environment.id.to_string()).join("compacted");
+    let good = fs::read(&list).unwrap();
+    fs::remove_file(test.path().join("d2/a.txt")).unwrap();
+    fs::write(&list, [good.as_slice(), format!("{id} 644 0 0 9\t{outside}\0").as_bytes()].concat()).unwrap();
+    let error = world.isolation.wake(&world.codebase, &environment).await.unwrap_err();
+    assert!(error.to_string().contains("list cannot be read"), "{error}");
+    assert!(!test.path().join("d2/a.txt").exists(), "written outside of the trash");
+    fs::write(&list, good).unwrap();
+    world.isolation.wake(&world.codebase, &environment).await.unwrap();
+    assert_eq!(fs::read_to_string(environment.path.join("d2/a.txt")).unwrap(), "precious\n");
+}

@@ -43,21 +43,21 @@ pub(super) async fn written(
     }
     let place = place(repo, reading);
     let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=none"];
-    let status = repo.git().command(place, "status").args(flags).long().run().await?;
+    let status = repo.git().command(place, "status").args(flags).inspecting_worktree().run().await?;
     let counts = parse::status(&status.stdout)?.counts;
     match counts.staged + counts.unstaged + counts.conflicts + counts.submodules + counts.untracked {
         0 => {}
         1 => return Ok(Some("1 new or changed file".to_owned())),
         count => return Ok(Some(format!("{count} new or changed files"))),
     }
-    let listed = repo.git().command(place, "ls-files").args(["-v", "-s", "-z"]).long().run().await?.stdout;
+    let listed = repo.git().command(place, "ls-files").args(["-v", "-s", "-z"]).inspecting_index().run().await?.stdout;
     for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
         if let Some(what) = behind_gits_back(&reading.path, line)? {
             return Ok(Some(what));
         }
     }
     let ignored = repo.git().command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
-    let ignored = ignored.long().run().await?.stdout;
+    let ignored = ignored.inspecting_worktree().run().await?.stdout;
     let files = ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(parse::path);
     let count = files.filter(|file| !walk.regenerable.iter().any(|folder| file.starts_with(folder))).count();
     Ok((count > 0).then(|| if count == 1 { "1 ignored file".to_owned() } else { format!("{count} ignored files") }))
@@ -79,7 +79,7 @@ fn exists(path: &Path) -> io::Result<bool> {
 fn behind_gits_back(worktree: &Path, line: &[u8]) -> Result<Option<String>, GitError> {
     let unreadable = || GitError::unreadable("ls-files", parse::shown(line));
     let tab = line.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
-    let path = parse::path(&line[tab + 1..]);
+    let path = parse::tracked_path(&line[tab + 1..])?;
     let whole = worktree.join(&path);
     // Git was told not to look at it. What a sparse checkout leaves away is not hidden.
     let hidden = line[0].is_ascii_lowercase() || (line[0] == b'S' && whole.symlink_metadata().is_ok());

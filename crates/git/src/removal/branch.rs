@@ -11,7 +11,7 @@ use grove_model::{BranchName, CommitSha};
 use serde::{Deserialize, Serialize};
 
 use super::RemovalError;
-use super::look::Subject;
+use super::look::{Subject, is_waiting_for};
 use crate::durable::{SMALL, read_plain, write_synced};
 use crate::lock::repository_lock;
 use crate::parse::{Status, WorktreeEntry};
@@ -95,23 +95,15 @@ async fn checked_out_elsewhere(
     places.retain(|entry| but_for.is_none_or(|(_, own)| entry != own));
     places.push(repo.common_dir.clone());
     for place in places {
-        // Checked out, waiting for the end of a rebase or of a bisect.
-        for (file, wanted) in [
-            ("HEAD", format!("ref: {name}")),
-            ("rebase-merge/head-name", name.clone()),
-            ("rebase-merge/update-refs", name.clone()),
-            ("rebase-apply/head-name", name.clone()),
-            ("BISECT_START", branch.to_string()),
-        ] {
-            match read_plain(&place.join(file), SMALL) {
-                Ok(text) if String::from_utf8_lossy(&text).lines().any(|line| line.trim_end() == wanted) => {
-                    return Ok(true);
-                }
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(format!("{}: {error}", place.display()));
-                }
-                _ => {}
+        if is_waiting_for(&place, branch) {
+            return Ok(true);
+        }
+        match read_plain(&place.join("HEAD"), SMALL) {
+            Ok(text) if String::from_utf8_lossy(&text).trim_end() == format!("ref: {name}") => return Ok(true),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(format!("{}: {error}", place.display()));
             }
+            _ => {}
         }
     }
     Ok(false)

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, PermissionsExt as _};
+use cap_std::fs::{Dir, Metadata, MetadataExt as _, PermissionsExt as _};
 
 use super::nested::{self, Walk};
 use super::{RemovalError, Trashed};
@@ -57,11 +57,13 @@ impl Trashed {
             let git = Place::Worktree { work_tree: files, git_dir: &entry, common_dir: &repo.common_dir };
             for folder in regenerable(repo, git, &found).await? {
                 fs::create_dir_all(&place).map_err(failed(&place))?;
-                let from = files.join(&folder);
+                let buried = BuriedFiles::open(files)?;
+                let target = Dir::open_ambient_dir(&place, ambient_authority()).map_err(failed(&place))?;
                 // The folder above must not look changed.
-                let above =
-                    File::open(from.parent().unwrap_or(files)).and_then(|dir| Ok((dir.metadata()?.modified()?, dir)));
-                fs::rename(&from, place.join(grove_model::Nonce::new().to_string())).map_err(failed(&from))?;
+                let above = buried.open_folder(folder.parent().unwrap_or(Path::new("")));
+                let above = above.and_then(|dir| Ok((dir.metadata()?.modified()?, dir)));
+                let name = grove_model::Nonce::new().to_string();
+                buried.root.rename(&folder, &target, name).map_err(failed(&files.join(&folder)))?;
                 if let Ok((time, dir)) = above {
                     let _ = dir.set_modified(time);
                 }
@@ -83,12 +85,12 @@ impl Trashed {
         let tracked =
             repo.command("ls-files").env("GIT_INDEX_FILE", &index).args(["-z", "--stage"]).long().run().await?;
         let mut candidates = Vec::new();
-        let mut real = RealFolders::of(files);
+        let mut buried = BuriedFiles::open(files)?;
         for line in tracked.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let Some((id, path)) = plain_file(line) else { continue };
-            let meta = files.join(&path).symlink_metadata();
-            let plain = meta.is_ok_and(|meta| meta.is_file() && meta.nlink() == 1);
-            if plain && real.holds(&path) && held.contains(id) && !path.as_os_str().as_bytes().contains(&b'\n') {
+            let single_line = !path.as_os_str().as_bytes().contains(&b'\n');
+            let mut plain = || buried.metadata(&path).is_some_and(|meta| meta.is_file() && meta.nlink() == 1);
+            if held.contains(id) && single_line && plain() {
                 candidates.push((id.to_owned(), path));
             }
         }
@@ -104,14 +106,14 @@ impl Trashed {
         let (mut lines, mut gone, mut folders) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (id, path) in same {
             let failed = || RemovalError::io(format!("{} cannot be looked at", path.display()));
-            let meta = files.join(&path).symlink_metadata().map_err(failed())?;
+            let meta = buried.root.symlink_metadata(&path).map_err(failed())?;
             lines.push(line_of(&id, &meta, &path));
             let folder = path.parent().unwrap_or(Path::new("")).to_owned();
             if !folders.contains_key(&folder) {
-                let meta = files.join(&folder).symlink_metadata().map_err(failed())?;
-                folders.insert(folder.clone(), line_of("-", &meta, &folder));
+                let meta = buried.open_folder(&folder).and_then(|dir| dir.metadata()).map_err(failed())?;
+                folders.insert(folder.clone(), line_of("-", &Metadata::from_just_metadata(meta), &folder));
             }
-            gone.push(files.join(&path));
+            gone.push(path);
         }
         lines.extend(folders.into_values());
         let failed = |path: &Path| RemovalError::io(format!("{} cannot be written", path.display()));
@@ -121,7 +123,7 @@ impl Trashed {
         fs::rename(&unfinished, &list).map_err(failed(&list))?;
         sync_dir(self.aside()).map_err(failed(self.aside()))?;
         for path in &gone {
-            fs::remove_file(path).map_err(failed(path))?;
+            buried.root.remove_file(path).map_err(failed(path))?;
         }
         Ok(gone.len())
     }
@@ -169,7 +171,7 @@ async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Result
         return Ok(Vec::new());
     }
     let list: Vec<u8> = candidates.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"/\0"].concat()).collect();
-    let ignored = repo.git().command(place, "check-ignore").args(["-z", "--stdin"]).stdin(list);
+    let ignored = repo.git().command(place, "check-ignore").args(["-z", "--stdin"]).stdin(list).inspecting_worktree();
     let ignored = ignored.run_for(&[0, 1]).await?;
     let ignored: Vec<PathBuf> =
         ignored.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path).collect();
@@ -181,6 +183,7 @@ async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Result
             .env("GIT_LITERAL_PATHSPECS", "1")
             .args(["-z", "--"])
             .arg(folder)
+            .inspecting_index()
             .run()
             .await?;
         if tracked.stdout.is_empty() {
@@ -190,28 +193,46 @@ async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Result
     Ok(found)
 }
 
-/// Folders that are what they seem: no part of their way is a link that leads elsewhere.
-struct RealFolders<'a> {
-    root: &'a Path,
-    known: BTreeMap<PathBuf, bool>,
+/// The files of a worktree in the trash. Everything is opened, deleted and written beneath their
+/// folder, whatever a path or a link in it says.
+struct BuriedFiles {
+    root: Dir,
+    /// Folders of which is known whether no part of their way is a link.
+    real_folders: BTreeMap<PathBuf, bool>,
 }
 
-impl<'a> RealFolders<'a> {
-    fn of(root: &'a Path) -> Self {
-        Self { root, known: BTreeMap::from([(PathBuf::new(), true)]) }
+impl BuriedFiles {
+    fn open(files: &Path) -> Result<Self, RemovalError> {
+        let root = Dir::open_ambient_dir(files, ambient_authority())
+            .map_err(RemovalError::io(format!("{} cannot be opened", files.display())))?;
+        Ok(Self { root, real_folders: BTreeMap::from([(PathBuf::new(), true)]) })
     }
 
-    fn holds(&mut self, file: &Path) -> bool {
-        file.parent().is_some_and(|folder| self.is_real(folder))
+    /// Opens a folder; the empty path is the top.
+    fn open_folder(&self, folder: &Path) -> io::Result<File> {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        Ok(self.root.open(folder)?.into_std())
     }
 
-    fn is_real(&mut self, folder: &Path) -> bool {
-        if let Some(known) = self.known.get(folder) {
+    /// A file's metadata, unless it is missing or a link leads there.
+    fn metadata(&mut self, file: &Path) -> Option<Metadata> {
+        if !self.is_reached_without_links(file) {
+            return None;
+        }
+        self.root.symlink_metadata(file).ok()
+    }
+
+    fn is_reached_without_links(&mut self, file: &Path) -> bool {
+        file.parent().is_some_and(|folder| self.is_real_folder(folder))
+    }
+
+    fn is_real_folder(&mut self, folder: &Path) -> bool {
+        if let Some(known) = self.real_folders.get(folder) {
             return *known;
         }
-        let here = self.root.join(folder).symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let real = here && folder.parent().is_some_and(|above| self.is_real(above));
-        self.known.insert(folder.to_owned(), real);
+        let here = self.root.symlink_metadata(folder).is_ok_and(|meta| meta.is_dir());
+        let real = here && folder.parent().is_some_and(|above| self.is_real_folder(above));
+        self.real_folders.insert(folder.to_owned(), real);
         real
     }
 }
@@ -222,11 +243,12 @@ fn plain_file(line: &[u8]) -> Option<(&str, PathBuf)> {
     let header = std::str::from_utf8(&line[..tab]).ok()?;
     let mut fields = header.split(' ');
     let (mode, id, stage) = (fields.next()?, fields.next()?, fields.next()?);
-    (mode.starts_with("100") && stage == "0").then(|| (id, parse::path(&line[tab + 1..])))
+    let path = parse::tracked_path(&line[tab + 1..]).ok()?;
+    (mode.starts_with("100") && stage == "0").then_some((id, path))
 }
 
 /// `<id> <mode> <seconds> <nanoseconds> <size>\t<path>\0`
-fn line_of(id: &str, meta: &fs::Metadata, path: &Path) -> Vec<u8> {
+fn line_of(id: &str, meta: &Metadata, path: &Path) -> Vec<u8> {
     let header = format!("{id} {:o} {} {} {}\t", meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec(), meta.len());
     [header.as_bytes(), path.as_os_str().as_bytes(), b"\0"].concat()
 }
@@ -252,7 +274,8 @@ fn read_line(line: &[u8]) -> Option<Compacted> {
         mode: u32::from_str_radix(mode, 8).ok()?,
         modified: whole + Duration::from_nanos(nanos.into()),
         size: size.parse().ok()?,
-        path: parse::path(&line[tab + 1..]),
+        // The line of the top folder has no path.
+        path: if line.len() == tab + 1 { PathBuf::new() } else { parse::tracked_path(&line[tab + 1..]).ok()? },
     })
 }
 
@@ -266,11 +289,19 @@ pub(super) async fn restore(repo: &Repository, files: &Path, aside: &Path) -> Re
     let lines = list.split(|byte| *byte == 0).filter(|line| !line.is_empty()).map(read_line);
     let all = lines.collect::<Option<Vec<_>>>().ok_or_else(|| RemovalError::BadManifest(LIST.to_owned()))?;
     let (folders, wanted): (Vec<_>, Vec<_>) = all.into_iter().partition(|line| line.id == "-");
-    let missing: Vec<Compacted> =
-        wanted.into_iter().filter(|line| files.join(&line.path).symlink_metadata().is_err()).collect();
-    let mut real = RealFolders::of(files);
-    if let Some(strange) = missing.iter().find(|line| !real.holds(&line.path)) {
-        return Err(RemovalError::BadManifest(format!("{} is not where it was", strange.path.display())));
+    let mut buried = BuriedFiles::open(files)?;
+    let mut missing = Vec::new();
+    for line in wanted {
+        if !buried.is_reached_without_links(&line.path) {
+            return Err(RemovalError::BadManifest(format!("{} is not where it was", line.path.display())));
+        }
+        match buried.root.symlink_metadata(&line.path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(line),
+            Err(error) => {
+                return Err(RemovalError::io(format!("{} cannot be looked at", line.path.display()))(error));
+            }
+        }
     }
     let mut rest = &missing[..];
     while let Some(first) = rest.first() {
@@ -280,31 +311,37 @@ pub(super) async fn restore(repo: &Repository, files: &Path, aside: &Path) -> Re
             size <= CHUNK
         };
         let count = 1 + rest[1..].iter().take_while(fits).count();
-        write_again(repo, files, &rest[..count]).await?;
+        write_again(repo, files, &buried, &rest[..count]).await?;
         rest = &rest[count..];
     }
     for folder in folders {
-        let path = files.join(&folder.path);
-        let set = File::open(&path).and_then(|dir| dir.set_modified(folder.modified));
-        set.map_err(RemovalError::io(format!("{} cannot be written", path.display())))?;
+        let set = buried.open_folder(&folder.path).and_then(|dir| dir.set_modified(folder.modified));
+        set.map_err(RemovalError::io(format!("{} cannot be written", files.join(&folder.path).display())))?;
     }
     Ok(())
 }
 
-async fn write_again(repo: &Repository, files: &Path, lines: &[Compacted]) -> Result<(), RemovalError> {
+async fn write_again(
+    repo: &Repository,
+    files: &Path,
+    buried: &BuriedFiles,
+    lines: &[Compacted],
+) -> Result<(), RemovalError> {
     let ids: String = lines.iter().map(|line| format!("{}\n", line.id)).collect();
     let output = repo.command("cat-file").arg("--batch").stdin(ids).long().run().await?;
+    // Beside the worktree first: a file that is there is whole, and what a crash leaves is not among
+    // the files of the worktree.
+    let temporary = unfinished_file(files);
+    let (above, name) = (files.parent().unwrap_or(files), temporary.file_name().unwrap_or_default());
+    let above = Dir::open_ambient_dir(above, ambient_authority())
+        .map_err(RemovalError::io(format!("{} cannot be opened", above.display())))?;
     let mut rest = &output.stdout[..];
     for line in lines {
         let bytes = match crate::repository::next_object(&mut rest)? {
             Some(("blob", bytes)) => bytes,
             _ => return Err(GitError::unreadable("cat-file", format!("{} is not there", line.id)).into()),
         };
-        let path = files.join(&line.path);
         let write = || {
-            // Beside the worktree first: a file that is there is whole, and what a crash leaves is not
-            // among somebody's files.
-            let temporary = unfinished_file(files);
             gone(fs::remove_file(&temporary))?;
             write_synced(&temporary, bytes)?;
             fs::set_permissions(&temporary, fs::Permissions::from_mode(line.mode))?;
@@ -313,9 +350,9 @@ async fn write_again(repo: &Repository, files: &Path, lines: &[Compacted]) -> Re
                 .open(&temporary)
                 .or_else(|_| File::open(&temporary))?
                 .set_modified(line.modified)?;
-            fs::rename(&temporary, &path)
+            above.rename(name, &buried.root, &line.path)
         };
-        write().map_err(RemovalError::io(format!("{} cannot be written", path.display())))?;
+        write().map_err(RemovalError::io(format!("{} cannot be written", files.join(&line.path).display())))?;
     }
     Ok(())
 }

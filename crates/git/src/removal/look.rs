@@ -80,7 +80,6 @@ impl Look {
 
 /// Asks everything. What could not be found out is an answer too.
 pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
-    let place = place(repo, subject);
     let before = stamp(subject.entry);
     let walking = {
         let (path, names) = (subject.path.to_owned(), subject.regenerable.to_vec());
@@ -94,7 +93,7 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
         let ask = Ask { settled: settled.as_ref(), submodules };
         (ask_status(repo, subject, ask).await, walk, submodules)
     };
-    let ((asked, walk, submodules), hidden) = tokio::join!(asking, hidden_changes(repo, subject, place));
+    let ((asked, walk, submodules), hidden) = tokio::join!(asking, hidden_answer(repo, subject));
     let mut look = match asked {
         Ok((status, fingerprint)) => {
             let fate = branch::fate(repo, subject, &status).await;
@@ -154,7 +153,7 @@ async fn ask_status(
     ask: Ask<'_>,
 ) -> Result<(Status, Fingerprint), (GitError, Fingerprint)> {
     let mut seen = stamp(subject.entry).0;
-    let mut status = repo.git().command(place(repo, subject), "status").args(STATUS).long();
+    let mut status = repo.git().command(place(repo, subject), "status").args(STATUS).inspecting_worktree();
     if !ask.submodules {
         status = status.arg("--ignore-submodules=all");
     }
@@ -222,8 +221,8 @@ fn holds_resolutions(index: &Path) -> bool {
 }
 
 /// Changes to files that git was told not to look at (assume-unchanged, skip-worktree).
-async fn hidden_changes(repo: &Repository, subject: Subject<'_>, place: Place<'_>) -> Answer {
-    match try_hidden_changes(repo, subject, place).await {
+async fn hidden_answer(repo: &Repository, subject: Subject<'_>) -> Answer {
+    match hidden_changes(repo, subject.path, subject.entry).await {
         Ok(files) if files.is_empty() => Answer::No,
         Ok(files) => {
             let shown: Vec<String> = files.iter().take(3).map(|file| file.display().to_string()).collect();
@@ -234,19 +233,28 @@ async fn hidden_changes(repo: &Repository, subject: Subject<'_>, place: Place<'_
     }
 }
 
-async fn try_hidden_changes(
+/// The files of a checkout that were changed although git was told not to look at them.
+pub(crate) async fn hidden_changes(
     repo: &Repository,
-    subject: Subject<'_>,
-    place: Place<'_>,
+    work_tree: &Path,
+    git_dir: &Path,
 ) -> Result<Vec<PathBuf>, GitError> {
-    let listed = repo.git().command(place, "ls-files").args(["-v", "-z"]).long().run().await?.stdout;
-    // `S` and lower case. What a sparse checkout leaves away is not changed.
-    let hidden = listed.split(|byte| *byte == 0).filter_map(|line| {
-        let (tag, path) = (*line.first()?, line.get(2..)?);
-        let there = || subject.path.join(parse::path(path)).symlink_metadata().is_ok();
-        (tag.is_ascii_lowercase() || (tag == b'S' && there())).then_some(path)
-    });
-    let mut paths = hidden.collect::<Vec<_>>().join(&0);
+    let place = Place::Worktree { work_tree, git_dir, common_dir: &repo.common_dir };
+    let listed = repo.git().command(place, "ls-files").args(["-v", "-z"]).inspecting_index().run().await?.stdout;
+    let mut hidden = Vec::new();
+    for line in listed.split(|byte| *byte == 0) {
+        let (Some(tag), Some(name)) = (line.first(), line.get(2..)) else { continue };
+        // `S` and lower case.
+        if !tag.is_ascii_lowercase() && *tag != b'S' {
+            continue;
+        }
+        let path = work_tree.join(parse::tracked_path(name)?);
+        // What a sparse checkout leaves away is not changed.
+        if tag.is_ascii_lowercase() || path.symlink_metadata().is_ok() {
+            hidden.push(name);
+        }
+    }
+    let mut paths = hidden.join(&0);
     if paths.is_empty() {
         return Ok(Vec::new());
     }
@@ -254,13 +262,14 @@ async fn try_hidden_changes(
     // The same index with these marks taken away, beside the real one.
     let failed = |error: std::io::Error| GitError::unreadable("index", error.to_string());
     let copy = temporary_index(&repo.common_dir).map_err(failed)?;
-    fs::copy(subject.entry.join("index"), &copy.0).map_err(failed)?;
+    fs::copy(git_dir.join("index"), &copy.0).map_err(failed)?;
     for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
         let unmark = repo.git().command(place, "update-index").env("GIT_INDEX_FILE", &copy.0);
-        unmark.args([flag, "-z", "--stdin"]).stdin(paths.clone()).long().run().await?;
+        unmark.args([flag, "-z", "--stdin"]).stdin(paths.clone()).inspecting_worktree().run().await?;
     }
     let changed = repo.git().command(place, "diff-files").env("GIT_INDEX_FILE", &copy.0);
-    let changed = changed.args(["--name-only", "-z", "--ignore-submodules=all"]).long().run().await?.stdout;
+    let changed =
+        changed.args(["--name-only", "-z", "--ignore-submodules=all"]).inspecting_worktree().run().await?.stdout;
     let hidden: Vec<&[u8]> = paths.split(|byte| *byte == 0).collect();
     let changed = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && hidden.contains(path));
     Ok(changed.map(parse::path).collect())
@@ -280,6 +289,21 @@ pub(crate) fn in_progress(entry: &Path) -> Option<&'static str> {
         ("HEAD.lock", "git command"),
     ];
     files.iter().find(|(name, _)| entry.join(name).symlink_metadata().is_ok()).map(|(_, what)| *what)
+}
+
+/// Whether an operation in a worktree comes back to a branch when it ends.
+pub(crate) fn is_waiting_for(entry: &Path, branch: &BranchName) -> bool {
+    let files = [
+        ("rebase-merge/head-name", branch.full_ref()),
+        ("rebase-merge/update-refs", branch.full_ref()),
+        ("rebase-apply/head-name", branch.full_ref()),
+        ("BISECT_START", branch.to_string()),
+    ];
+    files.iter().any(|(file, wanted)| match read_plain(&entry.join(file), SMALL) {
+        Ok(text) => String::from_utf8_lossy(&text).lines().any(|line| line.trim_end() == wanted),
+        // What cannot be read may be it.
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    })
 }
 
 fn locked(entry: &Path) -> Answer {

@@ -8,21 +8,23 @@
 //! Every step looks first whether it was done already, so that each can be repeated after a crash.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use grove_model::{BranchName, CommitSha, EnvironmentId, Moment};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use super::look::{Look, Subject};
 use super::{BranchFate, RemovalError, branch, compact, pins};
-use crate::durable::{SMALL, read_plain, sync_dir, write_synced};
+use crate::durable::{SMALL, read_plain, read_plain_at, sync_dir, write_synced};
 use crate::lock::grove_dir;
-use crate::{Repository, settled};
+use crate::{Repository, parse, settled};
 
 /// Beside the worktrees.
 pub const FOLDER: &str = ".grove-trash";
@@ -87,6 +89,23 @@ impl Manifest {
             modified: subject.path.symlink_metadata().and_then(|meta| meta.modified()).ok(),
             submodules: look.submodules.clone(),
         }
+    }
+
+    /// Reads what the record kept. Names that lead out of the trash, or out of git's entries, are refused.
+    pub fn parse(text: &str) -> Result<Self, RemovalError> {
+        let bad = |what: String| RemovalError::BadManifest(what);
+        let manifest: Self = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let leads_out = |path: &Path| parse::tracked_path(path.as_os_str().as_bytes()).is_err();
+        if leads_out(Path::new(&manifest.entry)) || manifest.entry.contains('/') {
+            return Err(bad(format!("`{}` is not the name of an entry", manifest.entry)));
+        }
+        if let Some(path) = manifest.submodules.iter().find(|path| leads_out(path)) {
+            return Err(bad(format!("`{}` is not below the worktree", path.display())));
+        }
+        if !manifest.files.ends_with(Path::new(FOLDER).join(manifest.environment.to_string())) {
+            return Err(bad(format!("{} is not in the trash", manifest.files.display())));
+        }
+        Ok(manifest)
     }
 
     /// What comes behind `refs/grove/` in the names of its pins.
@@ -385,10 +404,18 @@ impl Trashed {
         let name = self.entry.file_name().unwrap_or_default().as_bytes();
         let common = repo.common_dir.file_name().unwrap_or_default().as_bytes();
         let before = [common, b"/worktrees/"].concat();
+        let root = Dir::open_ambient_dir(&self.manifest.files, ambient_authority())
+            .map_err(cannot_make(&self.manifest.files))?;
         for below in std::iter::once(Path::new("")).chain(self.manifest.submodules.iter().map(PathBuf::as_path)) {
-            let file = self.manifest.files.join(below).join(".git");
-            let failed = || RemovalError::io(format!("{} cannot be written", file.display()));
-            let text = match read_plain(&file, SMALL) {
+            let file = below.join(".git");
+            let failed =
+                || RemovalError::io(format!("{} cannot be written", self.manifest.files.join(&file).display()));
+            // A link that leads out of the trash cannot be opened beneath it.
+            let folder = match root.open_dir(if below.as_os_str().is_empty() { Path::new(".") } else { below }) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other.map_err(failed())?,
+            };
+            let text = match read_plain_at(&folder, Path::new(".git"), SMALL) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 other => other.map_err(failed())?,
             };
@@ -400,7 +427,13 @@ impl Trashed {
             if &text[start..end] == name {
                 continue;
             }
-            write_synced(&file, [&text[..start], name, &text[end..]].concat()).map_err(failed())?;
+            let renamed = [&text[..start], name, &text[end..]].concat();
+            let write = || {
+                let mut file = folder.create(".git")?;
+                file.write_all(&renamed)?;
+                file.sync_all()
+            };
+            write().map_err(failed())?;
         }
         Ok(())
     }
