@@ -74,6 +74,11 @@ pub(crate) fn temporary_index(common_dir: &Path) -> std::io::Result<Temporary> {
     Ok(Temporary(grove_dir(common_dir)?.join(format!("index-{}", Nonce::new()))))
 }
 
+/// A config file for one call.
+pub(crate) fn temporary_config(common_dir: &Path) -> std::io::Result<Temporary> {
+    Ok(Temporary(grove_dir(common_dir)?.join(format!("config-{}", Nonce::new()))))
+}
+
 /// A copy of an entry's index that git need not distrust, where one is of use: the files were
 /// written in the same second as the index, and the last of them (`newest`) before it.
 pub(crate) fn settled_index(common_dir: &Path, entry: &Path, newest: Option<Instant>) -> Option<Temporary> {

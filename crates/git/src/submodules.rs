@@ -1,57 +1,232 @@
 //! Submodules of a new worktree.
 //!
+//! Their paths and addresses come from `.gitmodules`, which the author of the commit wrote. So only
+//! paths that are gitlinks of the checked-out commit count, only addresses on the remote's own host are
+//! asked, and the person's credential helpers are not. One that cannot be had is reported and blocks
+//! nothing. The same holds for submodules of submodules.
+//!
 //! `git submodule update --init` would note each submodule in the repository's own config, which
-//! all worktrees share and a creation must not touch. The same facts are given to git for this one
-//! call instead. Submodules of submodules live in repositories of this worktree alone.
+//! all worktrees share and a creation must not touch. The same facts are given to git for each call
+//! instead.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::command::Invocation;
-use crate::{GitError, Place, Repository};
+use crate::settled::{Temporary, temporary_config};
+use crate::{GitError, Place, Repository, parse};
 
-/// Checks out the submodules of a worktree that has any. Relative addresses are relative to
-/// `remote`'s; without one, to the repository itself.
-pub async fn initialise(repo: &Repository, work_tree: &Path, remote: Option<&str>) -> Result<bool, GitError> {
-    if !work_tree.join(".gitmodules").is_file() {
-        return Ok(false);
+/// How deep submodules of submodules are followed.
+const DEEPEST: usize = 8;
+
+/// A submodule that may be fetched.
+struct Submodule {
+    name: String,
+    path: PathBuf,
+    url: String,
+}
+
+/// Checks out the submodules of a worktree, and gives a sentence for each that could not be. Relative
+/// addresses are relative to `remote`'s; without one, to the repository itself.
+pub async fn initialise(repo: &Repository, work_tree: &Path, remote: Option<&str>) -> Result<Vec<String>, GitError> {
+    if work_tree.join(".gitmodules").symlink_metadata().is_err() {
+        return Ok(Vec::new());
     }
-    let git = repo.git();
-    let listed = git.command(Place::Dir(work_tree), "config");
-    let listed = listed.args(["--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.(url|path)$"]);
-    // Exit code 1: it names none.
-    let listed = listed.run_for(&[0, 1]).await?.stdout;
-    let text = String::from_utf8_lossy(&listed).into_owned();
     // With its credentials, where it has some: git will need them, and nobody else sees it.
     let base = match remote {
         Some(remote) => repo.command("remote").args(["get-url", "--", remote]).text().await?,
         None => repo.root.display().to_string(),
     };
-    let (mut facts, mut paths) = (Vec::new(), Vec::new());
-    for (key, value) in text.split('\0').filter_map(|entry| entry.split_once('\n')) {
-        match key.rsplit_once('.') {
-            Some((name, "url")) => {
-                facts.push((format!("{name}.url"), resolve(&base, value)));
-                facts.push((format!("{name}.active"), "true".to_owned()));
+    let failed = |error: io::Error| GitError::unreadable("config", error.to_string());
+    let config = without_credential_helpers(repo).map_err(failed)?;
+    let mut update = Update { repo, config, remote: base.clone(), problems: Vec::new() };
+    let mut levels = vec![(work_tree.to_owned(), PathBuf::new(), base, 0)];
+    while let Some((folder, below, base, depth)) = levels.pop() {
+        let found = match update.submodules_of(&folder, &below, &base).await {
+            Ok(found) => found,
+            Err(error) => {
+                update.report(&below.join(".gitmodules"), &error.line());
+                continue;
             }
-            Some((_, "path")) => paths.push(PathBuf::from(value)),
-            _ => {}
+        };
+        for submodule in update.check_out(&folder, &below, found).await {
+            let (folder, below) = (folder.join(&submodule.path), below.join(&submodule.path));
+            if folder.join(".gitmodules").symlink_metadata().is_err() {
+                continue;
+            }
+            if depth + 1 < DEEPEST {
+                levels.push((folder, below, submodule.url, depth + 1));
+            } else {
+                update.report(&below, "its own submodules lie too deep");
+            }
         }
     }
-    let update = git.command(Place::Dir(work_tree), "submodule").args(["--quiet", "update"]);
-    with_config(update, &facts).network().run().await?;
-    for path in paths.iter().map(|path| work_tree.join(path)).filter(|path| path.join(".gitmodules").is_file()) {
-        let nested = git.command(Place::Dir(&path), "submodule").args(["--quiet", "update", "--init", "--recursive"]);
-        nested.network().run().await?;
-    }
-    Ok(true)
+    Ok(update.problems)
 }
 
-/// Settings for one call, whatever their names hold.
-fn with_config<'a>(call: Invocation<'a>, facts: &[(String, String)]) -> Invocation<'a> {
-    let call = call.env("GIT_CONFIG_COUNT", facts.len().to_string());
-    facts.iter().enumerate().fold(call, |call, (n, (key, value))| {
-        call.env(&format!("GIT_CONFIG_KEY_{n}"), key).env(&format!("GIT_CONFIG_VALUE_{n}"), value)
-    })
+struct Update<'a> {
+    repo: &'a Repository,
+    config: Temporary,
+    /// The address of the repository itself.
+    remote: String,
+    problems: Vec<String>,
+}
+
+impl Update<'_> {
+    fn report(&mut self, path: &Path, why: &str) {
+        self.problems.push(format!("The submodule `{}` was not checked out: {why}.", path.display()));
+    }
+
+    /// The submodules of a commit that may be fetched.
+    async fn submodules_of(&mut self, folder: &Path, below: &Path, base: &str) -> Result<Vec<Submodule>, GitError> {
+        let git = self.repo.git();
+        let listed = git.command(Place::Dir(folder), "config");
+        let listed = listed.args(["--blob", "HEAD:.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.(url|path)$"]);
+        // Exit code 1: it names none.
+        let listed = listed.run_for(&[0, 1]).await?.stdout;
+        let text = String::from_utf8_lossy(&listed).into_owned();
+        let entries: Vec<(&str, &str, &str)> = text
+            .split('\0')
+            .filter_map(|entry| entry.split_once('\n'))
+            .filter_map(|(key, value)| key.rsplit_once('.').map(|(name, variable)| (name, variable, value)))
+            .collect();
+        let last = |wanted: &str, variable: &str| {
+            entries
+                .iter()
+                .rev()
+                .find(|(name, known, _)| *name == wanted && *known == variable)
+                .map(|(.., value)| *value)
+        };
+        let mut found: Vec<Submodule> = Vec::new();
+        for (name, ..) in entries.iter().filter(|(_, variable, _)| *variable == "path") {
+            let (Some(path), Some(url)) = (last(name, "path"), last(name, "url")) else { continue };
+            if found.iter().any(|known| known.name == *name) {
+                continue;
+            }
+            let Ok(path) = parse::tracked_path(path.as_bytes()) else {
+                self.report(Path::new(path), "its path leads out of the worktree");
+                continue;
+            };
+            if !is_gitlink(self.repo, folder, &path).await? {
+                continue;
+            }
+            let url = resolve(base, url);
+            match refusal(&self.remote, &url) {
+                Some(why) => self.report(&below.join(&path), &why),
+                None => found.push(Submodule { name: (*name).to_owned(), path, url }),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Checks out those that can be had: all at once, or, where that fails, one by one. Gives them.
+    async fn check_out(&mut self, folder: &Path, below: &Path, found: Vec<Submodule>) -> Vec<Submodule> {
+        if found.is_empty() || self.fetch(folder, &found, &[]).await.is_ok() {
+            return found;
+        }
+        let mut there = Vec::new();
+        for submodule in found {
+            // Forced: what the first attempt cloned looks checked out to git, though it has no files.
+            match self.fetch(folder, std::slice::from_ref(&submodule), &["--force"]).await {
+                Ok(()) => there.push(submodule),
+                Err(error) => self.report(&below.join(&submodule.path), &error.line()),
+            }
+        }
+        there
+    }
+
+    async fn fetch(&self, folder: &Path, submodules: &[Submodule], flags: &[&str]) -> Result<(), GitError> {
+        let settings = submodules.iter().flat_map(|Submodule { name, url, .. }| {
+            [(format!("{name}.url"), url.clone()), (format!("{name}.active"), "true".to_owned())]
+        });
+        let update = self.repo.git().command(Place::Dir(folder), "submodule").args(["--quiet", "update", "--checkout"]);
+        let update = update.settings(settings).env("GIT_CONFIG_GLOBAL", &self.config.0).args(flags).arg("--");
+        update.args(submodules.iter().map(|submodule| &submodule.path)).network().run().await.map(drop)
+    }
+}
+
+/// Whether a path is a submodule of the checked-out commit.
+async fn is_gitlink(repo: &Repository, folder: &Path, path: &Path) -> Result<bool, GitError> {
+    let listed = repo.git().command(Place::Dir(folder), "ls-tree").args(["-z", "HEAD", "--"]).arg(path);
+    Ok(listed.env("GIT_LITERAL_PATHSPECS", "1").run().await?.stdout.starts_with(b"160000 commit "))
+}
+
+/// The person's config as it is, but for what shows a remote who they are.
+fn without_credential_helpers(repo: &Repository) -> io::Result<Temporary> {
+    let xdg = std::env::var("XDG_CONFIG_HOME").ok().filter(|dir| !dir.is_empty());
+    let xdg = xdg.map_or_else(|| "~/.config/git/config".to_owned(), |dir| format!("{dir}/git/config"));
+    let included = [xdg, "~/.gitconfig".to_owned()].map(|file| {
+        let path = file.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("[include]\n\tpath = \"{path}\"\n")
+    });
+    let forgotten = "[credential]\n\thelper =\n[http]\n\textraHeader =\n[core]\n\thooksPath = /dev/null\n";
+    let config = temporary_config(&repo.common_dir)?;
+    fs::write(&config.0, included.concat() + forgotten)?;
+    Ok(config)
+}
+
+/// Where an address leads.
+#[derive(Debug, PartialEq, Eq)]
+enum Address {
+    /// A folder of this machine.
+    Local,
+    Host {
+        scheme: String,
+        host: String,
+        port: Option<String>,
+    },
+    /// A program of git's own for an address, or nothing that git would understand.
+    Strange,
+}
+
+fn read_address(url: &str) -> Address {
+    let host_of = |scheme: &str, authority: &str| {
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let (host, port) = match host.rsplit_once(':') {
+            // A colon in brackets is a part of the number.
+            Some((host, port)) if !port.contains(']') => (host, Some(port.to_owned())),
+            _ => (host, None),
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        Address::Host { scheme, host: host.to_ascii_lowercase(), port: port.filter(|port| !port.is_empty()) }
+    };
+    if url.starts_with('-') || url.contains(['\n', '\0']) {
+        return Address::Strange;
+    }
+    match url.split_once("://") {
+        Some(("file", _)) => Address::Local,
+        Some((scheme @ ("https" | "http" | "ssh" | "git"), rest)) => {
+            host_of(scheme, rest.split(['/', '?', '#']).next().unwrap_or_default())
+        }
+        Some(_) => Address::Strange,
+        None => {
+            match (url.split_once(':'), url.find('/')) {
+                (Some((host, rest)), slash) if slash.is_none_or(|slash| host.len() < slash) => {
+                    if rest.starts_with(':') { Address::Strange } else { host_of("ssh", host) }
+                }
+                _ => Address::Local,
+            }
+        }
+    }
+}
+
+/// Why an address is not asked, if it is not: only the host that the repository itself comes from is.
+fn refusal(remote: &str, url: &str) -> Option<String> {
+    match (read_address(remote), read_address(url)) {
+        (Address::Local, Address::Local) => None,
+        (
+            Address::Host { scheme, host, port },
+            Address::Host { scheme: other_scheme, host: other, port: other_port },
+        ) if host == other
+            && if scheme == other_scheme { port == other_port } else { port.is_none() && other_port.is_none() }
+            && (other_scheme != "http" || scheme == "http") =>
+        {
+            None
+        }
+        (_, Address::Host { host, .. }) => Some(format!("it is on another server than the repository itself ({host})")),
+        (_, Address::Local) => Some("its address is a folder of this machine".to_owned()),
+        (_, Address::Strange) => Some("its address is of a kind that is not followed".to_owned()),
+    }
 }
 
 /// An address relative to another, as git reads it in `.gitmodules`.
@@ -77,7 +252,41 @@ fn resolve(base: &str, url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::resolve;
+    use super::{refusal, resolve};
+
+    #[test]
+    fn only_the_repositorys_own_host_is_asked() {
+        for (remote, url) in [
+            ("https://github.com/acme/app.git", "https://GitHub.com/acme/lib.git"),
+            ("https://me:token@github.com/acme/app.git", "https://github.com/acme/lib.git"),
+            ("git@github.com:acme/app.git", "https://github.com/acme/lib.git"),
+            ("https://github.com/acme/app", "git@github.com:acme/lib"),
+            ("ssh://git@h:2222/a", "ssh://git@h:2222/b"),
+            ("http://127.0.0.1:8000/a", "http://127.0.0.1:8000/b"),
+            ("/srv/app", "/srv/lib"),
+            ("/srv/app", "file:///srv/lib"),
+        ] {
+            assert_eq!(refusal(remote, url), None, "{remote} {url}");
+        }
+        for (remote, url) in [
+            ("https://github.com/acme/app.git", "https://evil.example/lib.git"),
+            ("https://github.com/acme/app.git", "https://github.com@evil.example/lib.git"),
+            ("https://github.com/acme/app.git", "https://github.com.evil.example/lib.git"),
+            ("https://github.com/acme/app.git", "https://evil.example?@github.com/"),
+            ("https://github.com/acme/app.git", "http://github.com/acme/lib.git"),
+            ("https://github.com/acme/app.git", "https://github.com:8443/acme/lib.git"),
+            ("https://github.com/acme/app.git", "/home/me/private"),
+            ("https://github.com/acme/app.git", "file:///home/me/private"),
+            ("https://github.com/acme/app.git", "ext::sh -c touch% /tmp/x"),
+            ("https://github.com/acme/app.git", "-oProxyCommand=x"),
+            ("https://github.com/acme/app.git", "ftp://github.com/x"),
+            ("http://127.0.0.1:8000/a", "http://127.0.0.1:9000/b"),
+            ("ssh://git@h:2222/a", "https://h/b"),
+            ("/srv/app", "https://h/x"),
+        ] {
+            assert!(refusal(remote, url).is_some(), "{remote} {url}");
+        }
+    }
 
     #[test]
     fn relative_addresses_are_read_as_git_reads_them() {

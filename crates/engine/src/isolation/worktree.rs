@@ -156,12 +156,20 @@ async fn furnish(
     request: &IsolationRequest<'_>,
     remote: Option<&str>,
 ) -> Result<Vec<String>, IsolationError> {
+    let mut notes = Vec::new();
     if request.settings.submodules() {
-        let initialised = submodules::initialise(repo, &created.path, remote).await;
-        initialised.map_err(|error| IsolationError::Submodules(error.line()))?;
+        // A fork's author could name any address and any folder.
+        if matches!(source_of(request.work), Source::PullRequestHead { .. }) {
+            let there = created.path.join(".gitmodules").symlink_metadata().is_ok();
+            notes.extend(there.then(|| "Submodules of a pull request from a fork are not checked out.".to_owned()));
+        } else {
+            let initialised = submodules::initialise(repo, &created.path, remote).await;
+            notes.extend(initialised.map_err(|error| IsolationError::Submodules(error.line()))?);
+        }
     }
     let included = include::copy_ignored(repo, &created.path, request.settings.copy()).await?;
-    Ok(included.refused)
+    notes.extend(included.refused);
+    Ok(notes)
 }
 
 /// What verification found.

@@ -53,7 +53,9 @@ pub(super) async fn verify(repo: &Repository, created: &Created) -> Result<(Stat
     no_lock_file(&created.admin_dir).map_err(flawed)?;
     // Not pinned on purpose: a person's git must find its way by the links alone.
     let status = repo.git().command(Place::Dir(&created.path), "status");
-    let status = status.args(["--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]).long().run().await?;
+    // The last: git must not read `.gitmodules`, which can make it give up.
+    let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+    let status = status.args(flags).long().run().await?;
     let status = parse::status(&status.stdout)?;
     let on = status.branch.as_deref() == Some(created.branch.as_str()) && status.head.as_ref() == Some(&created.head);
     if !on {

@@ -1,0 +1,133 @@
+//! Submodules come from whoever wrote the commit, so only what cannot do harm is fetched.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use grove_testkit::{Sandbox, TestRepo};
+
+use crate::{create, path, sandbox};
+
+/// A repository beside ours, with one file.
+fn library(grove: &Sandbox, name: &str) -> String {
+    let dir = grove.repo.dir().join(name);
+    fs::create_dir(&dir).unwrap();
+    grove.repo.git_in(&dir, &["init", "-q"]);
+    fs::write(dir.join("lib.c"), "int x;\n").unwrap();
+    grove.repo.git_in(&dir, &["add", "."]);
+    grove.repo.git_in(&dir, &["commit", "-q", "-m", "library"]);
+    grove.repo.git_in(&dir, &["rev-parse", "HEAD"])
+}
+
+/// Pushes a commit on top of main with this `.gitmodules` and these gitlinks, as `name`.
+fn push_with_submodules(grove: &Sandbox, name: &str, gitmodules: &str, links: &[(&str, &str)]) -> String {
+    let work = grove.repo.dir().join(format!("work-{}", name.replace('/', "-")));
+    grove.repo.git_in(&grove.repo.dir(), &["clone", "-q", "origin.git", work.to_str().unwrap()]);
+    fs::write(work.join(".gitmodules"), gitmodules).unwrap();
+    grove.repo.git_in(&work, &["add", ".gitmodules"]);
+    for (path, id) in links {
+        grove.repo.git_in(&work, &["update-index", "--add", "--cacheinfo", &format!("160000,{id},{path}")]);
+    }
+    grove.repo.git_in(&work, &["commit", "-q", "-m", "submodules"]);
+    grove.repo.git_in(&work, &["push", "-q", "origin", &format!("HEAD:{name}")]);
+    grove.repo.git_in(&work, &["rev-parse", "HEAD"])
+}
+
+fn section(name: &str, path: &str, url: &str) -> String {
+    format!("[submodule \"{name}\"]\n\tpath = {path}\n\turl = {url}\n")
+}
+
+#[test]
+fn a_forks_submodules_are_never_fetched() {
+    let grove = sandbox(TestRepo::with_origin());
+    let id = library(&grove, "private");
+    let marker = grove.repo.dir().join("ran");
+    let url = grove.repo.dir().join("private").display().to_string();
+    // A repository of the person's, in which git must not run.
+    let victim = grove.repo.dir().join("victim");
+    grove.repo.git_in(&grove.repo.dir(), &["clone", "-q", "origin.git", "victim"]);
+    fs::write(victim.join(".gitmodules"), section("v", "v", &url)).unwrap();
+    grove.repo.git_in(&victim, &["update-index", "--add", "--cacheinfo", &format!("160000,{id},v")]);
+    let gitmodules = section("lib", "lib", &url)
+        + &section("out", victim.to_str().unwrap(), &url)
+        + &format!("\tupdate = !touch {}\n", marker.display());
+    push_with_submodules(&grove, "refs/pull/8/head", &gitmodules, &[("lib", &id)]);
+    let made = create(&grove, &["--kind", "pr", "--id", "8", "--fork"]).ok();
+    let dir = path(&made.json());
+    assert!(dir.join(".gitmodules").exists(), "the review works");
+    assert!(!dir.join("lib/lib.c").exists(), "fetched for a fork");
+    assert!(!victim.join("v/lib.c").exists(), "git ran in another repository");
+    assert!(!marker.exists());
+    assert!(made.stderr.contains("fork"), "it is said: {}", made.stderr);
+}
+
+/// Counts who calls at a port.
+fn count_calls() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    std::thread::spawn(move || {
+        // Whoever calls is counted and hung up on.
+        for _ in listener.incoming().take(100) {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (address, calls)
+}
+
+#[test]
+fn only_the_remotes_own_host_is_asked_and_a_broken_submodule_blocks_nothing() {
+    let grove = sandbox(TestRepo::with_origin());
+    let id = library(&grove, "library");
+    let (address, calls) = count_calls();
+    let url = |name: &str| grove.repo.dir().join(name).display().to_string();
+    let outside = grove.repo.dir().join("outside");
+    let gitmodules = section("elsewhere", "elsewhere", &format!("http://{address}/x.git"))
+        + &section("by ssh", "by-ssh", "ssh://git@127.0.0.1:1/x.git")
+        + &section("gone", "gone", &url("nothing-there"))
+        + &section("unlinked", "unlinked", &url("library"))
+        + &section("absolute", outside.to_str().unwrap(), &url("library"))
+        + &section("upwards", "../upwards", &url("library"))
+        + &section("good", "deep/good", "../library");
+    let links = ["elsewhere", "by-ssh", "gone", "deep/good"].map(|path| (path, id.as_str()));
+    push_with_submodules(&grove, "refs/heads/main", &gitmodules, &links);
+    let made = create(&grove, &["x"]).ok();
+    let dir = path(&made.json());
+    assert_eq!(fs::read_to_string(dir.join("deep/good/lib.c")).ok().as_deref(), Some("int x;\n"), "{}", made.stderr);
+    assert_eq!(calls.load(Ordering::SeqCst), 0, "another host was asked");
+    for name in ["elsewhere", "by-ssh", "gone"] {
+        assert!(made.stderr.contains(&format!("`{name}`")), "{name} is reported: {}", made.stderr);
+        assert!(!dir.join(name).join("lib.c").exists());
+    }
+    let exists = |path: &Path| path.symlink_metadata().is_ok();
+    assert!(!exists(&outside) && !exists(&dir.join("../upwards")) && !exists(&dir.join("unlinked/lib.c")));
+}
+
+/// The rules hold for submodules of submodules, which other people may have written.
+#[test]
+fn submodules_of_submodules_go_by_the_same_rules() {
+    let grove = sandbox(TestRepo::with_origin());
+    let inner = library(&grove, "inner");
+    let (address, calls) = count_calls();
+    let middle = grove.repo.dir().join("middle");
+    grove.repo.git_in(&grove.repo.dir(), &["clone", "-q", "inner", "middle"]);
+    let gitmodules =
+        section("good", "good", "../inner") + &section("elsewhere", "elsewhere", &format!("http://{address}/x.git"));
+    fs::write(middle.join(".gitmodules"), gitmodules).unwrap();
+    grove.repo.git_in(&middle, &["add", ".gitmodules"]);
+    for name in ["good", "elsewhere"] {
+        grove.repo.git_in(&middle, &["update-index", "--add", "--cacheinfo", &format!("160000,{inner},{name}")]);
+    }
+    grove.repo.git_in(&middle, &["commit", "-q", "-m", "inner"]);
+    let id = grove.repo.git_in(&middle, &["rev-parse", "HEAD"]);
+    let top = section("middle", "middle", "../middle");
+    push_with_submodules(&grove, "refs/heads/main", &top, &[("middle", &id)]);
+    let made = create(&grove, &["x"]).ok();
+    let dir = path(&made.json());
+    assert!(dir.join("middle/good/lib.c").exists());
+    assert_eq!(calls.load(Ordering::SeqCst), 0, "another host was asked");
+    assert!(made.stderr.contains("`middle/elsewhere`"), "{}", made.stderr);
+}
