@@ -1,8 +1,8 @@
 //! The end of a piece of work: merged into its base, or given up.
 
 use grove_git::Repository;
-use grove_git::finish::{FinishError, Finished, Method, finish};
-use grove_git::lock::Holder;
+use grove_git::finish::{FinishError, Finished, Method, checkouts_on_base, finish};
+use grove_git::lock::{EnvironmentLock, Holder};
 use grove_model::{Codebase, Environment, Status};
 
 use crate::isolation::journal::fault_point;
@@ -32,6 +32,7 @@ impl Isolation {
         };
         let base = environment.base_ref.clone().ok_or_else(|| broken("nothing is recorded of its base"))?;
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let _others = self.lock_checkouts_on_base(codebase, &environment, &repo, &base).await?;
         self.store.advance(environment.id, environment.status, Status::Merging, None).await?;
         fault_point("merging");
         let finished = match finish(&repo, &environment.branch, &head, &base, method).await {
@@ -53,6 +54,29 @@ impl Isolation {
         drop(lock);
         let wish = RemovalWish { branch: BranchWish::Merged(head), asker, ..RemovalWish::default() };
         Ok((finished, self.remove(codebase, &environment, &wish).await))
+    }
+
+    /// The locks of other environments that are on the base: their files change with it, so nothing may
+    /// run there meanwhile.
+    async fn lock_checkouts_on_base(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        repo: &Repository,
+        base: &str,
+    ) -> Result<Vec<EnvironmentLock>, IsolationError> {
+        let paths = checkouts_on_base(repo, base).await.map_err(|error| IsolationError::Finish(Box::new(error)))?;
+        let all = self.store.environments(codebase.id, false).await?;
+        let on_base = all.iter().filter(|other| other.id != environment.id && paths.contains(&other.path));
+        let mut locks = Vec::new();
+        for other in on_base {
+            let lock = self.lock_of(codebase, other)?;
+            if self.try_alone(&lock)? != Holder::Us {
+                return Err(IsolationError::StillRunning { branch: other.branch.clone() });
+            }
+            locks.push(lock);
+        }
+        Ok(locks)
     }
 
     /// After a crash: nobody is merging it any more. Whether its base has the work is for the next

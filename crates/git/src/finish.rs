@@ -1,14 +1,19 @@
 //! Merging a finished branch into its base, without a checkout.
 //!
 //! The merge is made in git's object store and the base's branch is moved to it by compare-and-swap.
-//! No file and no index is touched, except that a clean main checkout that is on the base follows.
+//! No file and no index is touched, with one exception: checkouts that are on the base (the main one or
+//! other worktrees) are updated together with it. If one of them is not clean, nothing is merged: moved
+//! under it, the base would show the finished files as deleted there, and the next `git commit -a` would
+//! remove them.
 
 use grove_model::{BranchName, CommitSha};
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::parse;
-use crate::{GitError, Place, Repository};
+use crate::planted::Programs;
+use crate::removal::look;
+use crate::{GitError, Place, Repository, links, parse};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -43,6 +48,9 @@ pub enum FinishError {
     NoBase(String),
     #[error("`{0}` was moved meanwhile")]
     Moved(String),
+    /// The base is checked out somewhere, and moving it there could lose something.
+    #[error("`{base}` is checked out at {}, which {why}", path.display())]
+    DirtyCheckout { base: String, path: PathBuf, why: String },
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -53,8 +61,8 @@ pub struct Finished {
     /// The base's branch.
     pub base: BranchName,
     pub commit: CommitSha,
-    /// The main checkout is on the base and was left behind, since it has changes.
-    pub left_behind: bool,
+    /// Checkouts that are on the base and were updated with it.
+    pub updated: Vec<PathBuf>,
 }
 
 /// Merges `branch`, which is at `head`, into its base `base_name` (`main`, `origin/main`). A base that
@@ -67,32 +75,168 @@ pub async fn finish(
     method: Method,
 ) -> Result<Finished, FinishError> {
     let target = target(repo, base_name).await?;
-    let already =
-        |target: &Target| Finished { base: target.base.clone(), commit: target.tip.clone(), left_behind: false };
+    let already = |target: &Target| Finished { base: target.base.clone(), commit: target.tip.clone(), updated: vec![] };
     if repo.is_ancestor(head, &target.tip).await? {
         return Ok(already(&target));
+    }
+    let checkouts = checkouts_of(repo, &target.base).await?;
+    // Set while checkouts are being updated: the commit that they are brought to.
+    let pending = format!("refs/grove/finish/{branch}");
+    let cut_short = repo.commit_of(&pending).await?;
+    for checkout in &checkouts {
+        let Some(why) = checkout.find_obstacle(repo).await? else { continue };
+        match (&cut_short, &target.local) {
+            (Some(commit), Some(base)) if checkout.is_exactly(repo, commit).await? => {
+                checkout.update(repo, commit, base).await?;
+            }
+            _ => return Err(checkout.refuse(&target.base, why)),
+        }
     }
     let tree = merged_tree(repo, branch, head, &target).await?;
     if method == Method::Squash && tree == repo.tree_of(&target.tip).await? {
         return Ok(already(&target));
     }
     let commit = commit(repo, branch, head, &target.tip, &tree, method).await?;
-    let full_ref = target.base.full_ref();
-    let on_base = repo.current_branch().await?.as_deref() == Some(target.base.as_str()) && !repo.bare;
-    let finished = Finished { base: target.base.clone(), commit, left_behind: false };
-    if on_base && is_clean(repo).await? {
-        // Git moves branch, index and files together, or nothing.
-        let forward = repo.git().command(Place::Dir(&repo.root), "merge");
-        forward.args(["--ff-only", "--quiet", finished.commit.as_str()]).long().run().await?;
-        return Ok(finished);
-    }
-    let why = format!("grove: {branch} is finished");
-    match repo.move_ref(&full_ref, target.local.as_ref(), &finished.commit, &why).await {
-        Ok(()) => Ok(Finished { left_behind: on_base, ..finished }),
-        Err(GitError::Failed { .. }) if repo.commit_of(&full_ref).await? != target.local => {
-            Err(FinishError::Moved(target.base.to_string()))
+    repo.command("update-ref").args([pending.as_str(), commit.as_str()]).run().await?;
+    let finished = move_base(repo, &target, &checkouts, commit, &format!("grove: {branch} is finished")).await;
+    repo.command("update-ref").args(["-d", &pending]).run().await?;
+    finished
+}
+
+/// Moves the base and the checkouts that are on it to a commit, or nothing.
+async fn move_base(
+    repo: &Repository,
+    target: &Target,
+    checkouts: &[Checkout],
+    commit: CommitSha,
+    why: &str,
+) -> Result<Finished, FinishError> {
+    let mut updated: Vec<&Checkout> = Vec::new();
+    if let Some(from) = &target.local {
+        for checkout in checkouts {
+            if let Err(error) = checkout.update(repo, from, &commit).await {
+                take_back(repo, &updated, &commit, from).await;
+                return Err(match error {
+                    GitError::Failed { line, .. } => checkout.refuse(&target.base, format!("is in the way: {line}")),
+                    other => other.into(),
+                });
+            }
+            updated.push(checkout);
         }
-        Err(error) => Err(error.into()),
+    }
+    let full_ref = target.base.full_ref();
+    match repo.move_ref(&full_ref, target.local.as_ref(), &commit, why).await {
+        Ok(()) => {
+            let updated = updated.iter().map(|checkout| checkout.path.clone()).collect();
+            Ok(Finished { base: target.base.clone(), commit, updated })
+        }
+        Err(error) => {
+            if let Some(from) = &target.local {
+                take_back(repo, &updated, &commit, from).await;
+            }
+            match error {
+                GitError::Failed { .. } if repo.commit_of(&full_ref).await? != target.local => {
+                    Err(FinishError::Moved(target.base.to_string()))
+                }
+                other => Err(other.into()),
+            }
+        }
+    }
+}
+
+/// The paths of all checkouts that are on a base (`main`, `origin/main`): they change with it.
+pub async fn checkouts_on_base(repo: &Repository, base_name: &str) -> Result<Vec<PathBuf>, FinishError> {
+    let target = target(repo, base_name).await?;
+    Ok(checkouts_of(repo, &target.base).await?.into_iter().map(|checkout| checkout.path).collect())
+}
+
+/// A checkout that is on the base.
+struct Checkout {
+    path: PathBuf,
+    git_dir: PathBuf,
+}
+
+/// All checkouts that are on a branch, or come back to it when an operation there ends.
+async fn checkouts_of(repo: &Repository, branch: &BranchName) -> Result<Vec<Checkout>, FinishError> {
+    let mut found = Vec::new();
+    for entry in repo.worktrees().await? {
+        if matches!(entry.head, parse::WorktreeHead::Bare) {
+            continue;
+        }
+        let unreadable = |error: std::io::Error| GitError::unreadable("worktree list", error.to_string());
+        let git_dir = if entry.path == repo.root {
+            Some(repo.common_dir.clone())
+        } else {
+            let entries = links::entries(&repo.common_dir).map_err(unreadable)?;
+            entries.into_iter().find(|dir| links::worktree_of(dir).is_ok_and(|path| path.as_ref() == Some(&entry.path)))
+        };
+        let on = entry.branch() == Some(branch.as_str());
+        let waiting = git_dir.as_deref().is_some_and(|dir| look::is_waiting_for(dir, branch));
+        match git_dir {
+            Some(git_dir) if on || waiting => found.push(Checkout { path: entry.path, git_dir }),
+            None if on => {
+                let (base, path) = (branch.to_string(), entry.path);
+                let why = "git cannot find any more".to_owned();
+                return Err(FinishError::DirtyCheckout { base, path, why });
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+impl Checkout {
+    fn place<'a>(&'a self, repo: &'a Repository) -> Place<'a> {
+        Place::Worktree { work_tree: &self.path, git_dir: &self.git_dir, common_dir: &repo.common_dir }
+    }
+
+    fn refuse(&self, base: &BranchName, why: String) -> FinishError {
+        FinishError::DirtyCheckout { base: base.to_string(), path: self.path.clone(), why }
+    }
+
+    /// Why it cannot be updated, if it cannot. Files that git does not know are no reason, unless they
+    /// stand in the way, which git itself refuses.
+    async fn find_obstacle(&self, repo: &Repository) -> Result<Option<String>, GitError> {
+        if !self.path.is_dir() {
+            return Ok(Some("is not there".to_owned()));
+        }
+        if let Some(operation) = look::in_progress(&self.git_dir) {
+            return Ok(Some(format!("has a {operation} in progress")));
+        }
+        let status = repo.git().command(self.place(repo), "status");
+        let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--ignore-submodules=none"];
+        let status = status.args(flags).inspecting_worktree().run().await?;
+        if parse::status(&status.stdout)?.is_changed() {
+            return Ok(Some("has uncommitted changes".to_owned()));
+        }
+        let hidden = look::hidden_changes(repo, &self.path, &self.git_dir).await?;
+        Ok(hidden.first().map(|file| format!("has changes that are hidden from git ({})", file.display())))
+    }
+
+    /// Whether index and files are those of a commit: nobody has touched them since we wrote them.
+    async fn is_exactly(&self, repo: &Repository, commit: &CommitSha) -> Result<bool, GitError> {
+        let index = repo.git().command(self.place(repo), "diff-index").args(["--quiet", "--cached", commit.as_str()]);
+        let files = repo.git().command(self.place(repo), "diff-files").args(["--quiet", "--ignore-submodules=none"]);
+        Ok(index.inspecting_index().run_for(&[0, 1]).await?.code == 0
+            && files.inspecting_worktree().run_for(&[0, 1]).await?.code == 0
+            && look::hidden_changes(repo, &self.path, &self.git_dir).await?.is_empty())
+    }
+
+    /// Brings index and files from one commit to another, or changes nothing.
+    async fn update(&self, repo: &Repository, from: &CommitSha, to: &CommitSha) -> Result<(), GitError> {
+        let refresh = repo.git().command(self.place(repo), "update-index").args(["-q", "--refresh"]);
+        refresh.long().run_for(&[0, 1]).await?;
+        let update = repo.git().command(self.place(repo), "read-tree").args(["-m", "-u"]);
+        update.args(["--no-recurse-submodules", from.as_str(), to.as_str()]).long().run().await.map(drop)
+    }
+}
+
+/// The base did not move after all: checkouts that were updated go back to where it is.
+async fn take_back(repo: &Repository, updated: &[&Checkout], from: &CommitSha, to: &CommitSha) {
+    for checkout in updated {
+        if let Err(error) = checkout.update(repo, from, to).await {
+            tracing::error!("{} could not be taken back to {}: {error}", checkout.path.display(), to.short());
+        }
     }
 }
 
@@ -132,7 +276,8 @@ async fn merged_tree(
     head: &CommitSha,
     target: &Target,
 ) -> Result<String, FinishError> {
-    let merge = repo.command("merge-tree").args(["--write-tree", "-z", "--name-only", "--no-messages"]);
+    let merge =
+        repo.command("merge-tree").disarmed(Programs::All).args(["--write-tree", "-z", "--name-only", "--no-messages"]);
     let output = merge.args([target.tip.as_str(), head.as_str()]).long().run_for(&[0, 1]).await?;
     let mut fields = output.stdout.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let tree = fields.next().map(|tree| String::from_utf8_lossy(tree).into_owned()).unwrap_or_default();
@@ -168,14 +313,4 @@ async fn commit(
     let make = make.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", mail).env("GIT_AUTHOR_DATE", date);
     let id = make.args(["-F", "-"]).stdin(message).text().await?;
     Ok(id.parse().map_err(|_| GitError::unreadable("commit-tree", id))?)
-}
-
-/// Whether the main checkout has no changes to tracked files and nothing in progress.
-async fn is_clean(repo: &Repository) -> Result<bool, GitError> {
-    if crate::removal::look::in_progress(&repo.common_dir).is_some() {
-        return Ok(false);
-    }
-    let status = repo.git().command(Place::Dir(&repo.root), "status");
-    let status = status.args(["--porcelain=v2", "--branch", "-z", "--untracked-files=no"]).long().run().await?;
-    Ok(!parse::status(&status.stdout)?.is_changed())
 }

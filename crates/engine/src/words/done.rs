@@ -44,14 +44,12 @@ pub fn branch_words(branch: &str, fate: &BranchFate) -> String {
 }
 
 pub fn finished(branch: &str, finished: &Finished) -> Vec<String> {
-    let mut lines = vec![format!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short())];
-    if finished.left_behind {
-        lines.push(format!(
-            "The main checkout is on `{}` with changes and was left as it is, so git shows the merge as taken back there.",
-            finished.base
-        ));
-    }
-    lines
+    let merged = format!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short());
+    let updated = finished
+        .updated
+        .iter()
+        .map(|path| format!("The checkout at {} was updated: it is on `{}`.", path.display(), finished.base));
+    std::iter::once(merged).chain(updated).collect()
 }
 
 pub fn synced(branch: &str, synced: &Synced) -> String {

@@ -504,6 +504,13 @@ fn finish_failed(error: FinishError, message: String) -> Problem {
         }
         FinishError::NoBase(_) => ("no_base", "Nothing was merged; merge it by hand.".to_owned()),
         FinishError::Moved(_) => ("changed_meanwhile", "Nothing was merged; try again.".to_owned()),
+        FinishError::DirtyCheckout { path, base, .. } => (
+            "dirty_checkout",
+            format!(
+                "Nothing was merged. Commit or stash the changes in {}, or switch it to another branch than `{base}`, then finish again.",
+                path.display()
+            ),
+        ),
         FinishError::Git(_) => {
             let FinishError::Git(error) = error else { return Problem::new("git_failed", message, "Try again.") };
             return error.into();

@@ -133,11 +133,13 @@ impl<'a> Finishing<'a> {
     }
 }
 
-/// Once with a checkout that follows its base, once with one that has changes and is left alone.
+/// Once with a checkout that is on the base and updated with it, once with one that is on another branch,
+/// has changes and is left alone.
 const METHODS: [&str; 2] = ["merge", "squash"];
 
 fn set_up(grove: &Sandbox, method: &str) {
     if method == "squash" {
+        grove.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
         grove.repo.write("README.md", "changed by a person\n");
     }
 }

@@ -23,6 +23,7 @@ both_engines! {
         let head = grove.repo.sha("x");
         let answer = grove.grove(["worktree", "finish", "x", "--json"]).ok().json();
         assert_eq!((answer["removed"].as_bool(), answer["branch_kept"].as_bool(), answer["merged_into"].as_str()), (Some(true), Some(false), Some("main")));
+        assert_eq!(answer["updated_checkouts"], serde_json::json!([grove.repo.path()]));
         assert!(!dir.exists() && !grove.repo.path().join(".grove/worktrees/x").exists());
         assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "");
         assert_eq!(grove.repo.git(&["status", "--porcelain"]), "");
@@ -76,22 +77,110 @@ both_engines! {
 }
 
 #[test]
-fn a_dirty_checkout_or_one_on_another_branch_is_not_touched() {
-    for on_base in [true, false] {
-        let grove = sandbox(TestRepo::new());
-        with_work(&grove, "x");
-        if !on_base {
-            grove.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
+fn a_checkout_on_another_branch_is_not_touched() {
+    let grove = sandbox(TestRepo::new());
+    with_work(&grove, "x");
+    grove.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
+    grove.repo.write("README.md", "dirty\n");
+    let file = |name: &str| fs::read(grove.repo.path().join(name)).ok();
+    let before = (file("README.md"), file(".git/index"), file(".git/HEAD"), file("x"));
+    grove.grove(["worktree", "finish", "x", "--method", "squash", "--json"]).ok();
+    assert_eq!((file("README.md"), file(".git/index"), file(".git/HEAD"), file("x")), before);
+    assert_eq!(grove.repo.git(&["show", "main:x"]), "work");
+    assert_eq!(grove.repo.git(&["rev-list", "--count", "main"]), "2", "one commit with everything");
+}
+
+/// Makes a checkout unclean.
+type Change = fn(&Sandbox, &std::path::Path);
+
+/// Moved under a dirty checkout, the base would show the finished files as deleted there, and the next
+/// `git commit -a` would remove them.
+#[test]
+fn a_base_that_a_dirty_checkout_is_on_is_not_moved() {
+    let changes: [(&str, Change); 5] = [
+        ("edited", |_, dir| fs::write(dir.join("README.md"), "dirty\n").unwrap()),
+        ("staged", |grove, dir| {
+            fs::write(dir.join("new"), "new\n").unwrap();
+            grove.repo.git_in(dir, &["add", "new"]);
+        }),
+        ("hidden", |grove, dir| {
+            grove.repo.git_in(dir, &["update-index", "--assume-unchanged", "README.md"]);
+            fs::write(dir.join("README.md"), "dirty\n").unwrap();
+        }),
+        ("in the way", |_, dir| fs::write(dir.join("x"), "mine\n").unwrap()),
+        ("bisecting", |grove, dir| drop(grove.repo.git_in(dir, &["bisect", "start"]))),
+    ];
+    for in_worktree in [false, true] {
+        for (what, change) in changes {
+            let grove = sandbox(TestRepo::new());
+            let dir = with_work(&grove, "x");
+            let checkout = if in_worktree {
+                let theirs = grove.repo.dir().join("theirs");
+                grove.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
+                grove.repo.git(&["worktree", "add", "-q", theirs.to_str().unwrap(), "main"]);
+                theirs
+            } else {
+                grove.repo.path().to_owned()
+            };
+            change(&grove, &checkout);
+            let (main, files) = (grove.repo.sha("main"), Picture::of(&checkout));
+            let status = grove.repo.git_in(&checkout, &["status", "--porcelain"]);
+            let (code, text) = grove.grove(["worktree", "finish", "x", "--json"]).fails(1).error();
+            assert_eq!(code, "dirty_checkout", "{what}");
+            assert!(text.contains(checkout.to_str().unwrap()) && text.contains("`main`"), "{what}: {text}");
+            assert_eq!(grove.repo.sha("main"), main, "{what}");
+            assert_eq!(grove.repo.git_in(&checkout, &["status", "--porcelain"]), status, "{what}");
+            let mut changed = files.differences(&Picture::of(&checkout));
+            changed.retain(|line| !line.starts_with(".git/") && !line.starts_with(".git:"));
+            assert_eq!(changed, Vec::<String>::new(), "{what}");
+            assert!(dir.exists());
+            assert_eq!(grove.grove(["worktree", "list", "--json"]).ok().json()[0]["status"], "active");
         }
-        grove.repo.write("README.md", "dirty\n");
-        let file = |name: &str| fs::read(grove.repo.path().join(name)).ok();
-        let before = (file("README.md"), file(".git/index"), file(".git/HEAD"), file("x"));
-        let ran = grove.grove(["worktree", "finish", "x", "--method", "squash", "--json"]).ok();
-        assert_eq!((file("README.md"), file(".git/index"), file(".git/HEAD"), file("x")), before);
-        assert_eq!(grove.repo.git(&["show", "main:x"]), "work");
-        assert_eq!(grove.repo.git(&["rev-list", "--count", "main"]), "2", "one commit with everything");
-        assert_eq!(ran.stderr.contains("left as it is"), on_base, "{}", ran.stderr);
     }
+}
+
+#[test]
+fn every_clean_checkout_on_the_base_is_updated_and_that_is_said() {
+    let grove = sandbox(TestRepo::new());
+    with_work(&grove, "x");
+    let theirs = grove.repo.dir().join("theirs");
+    grove.repo.git(&["worktree", "add", "-q", "--force", theirs.to_str().unwrap(), "main"]);
+    fs::write(theirs.join("untracked"), "mine\n").unwrap();
+    let said = grove.grove(["worktree", "finish", "x"]).ok();
+    let said = format!("{}{}", said.stdout, said.stderr);
+    for checkout in [grove.repo.path(), &theirs] {
+        assert!(said.contains(&format!("The checkout at {} was updated", checkout.display())), "{said}");
+        assert_eq!(fs::read_to_string(checkout.join("x")).unwrap(), "work\n");
+        assert_eq!(grove.repo.git_in(checkout, &["status", "--porcelain", "--untracked-files=no"]), "");
+    }
+    assert_eq!(fs::read_to_string(theirs.join("untracked")).unwrap(), "mine\n");
+}
+
+/// Killed after the checkout was updated and before the branch was moved, it is taken back and finished.
+#[test]
+fn a_checkout_that_was_updated_by_an_unfinished_merge_is_no_obstacle() {
+    let grove = sandbox(TestRepo::new());
+    with_work(&grove, "x");
+    let (main, head) = (grove.repo.sha("main"), grove.repo.sha("x"));
+    let tree = grove.repo.sha("x^{tree}");
+    let commit = grove.repo.git(&["commit-tree", &tree, "-p", &main, "-p", &head, "-m", "Merge branch 'x'"]);
+    grove.repo.git(&["update-ref", "refs/grove/finish/x", &commit]);
+    grove.repo.git(&["read-tree", "-m", "-u", &main, &commit]);
+    assert_eq!(grove.repo.git(&["status", "--porcelain"]), "A  x");
+    grove.grove(["worktree", "finish", "x"]).ok();
+    assert_eq!(grove.repo.git(&["status", "--porcelain"]), "");
+    assert_eq!(grove.repo.git(&["show", "main:x"]), "work");
+    assert_eq!(grove.repo.git(&["for-each-ref", "refs/grove/finish"]), "");
+    // What a person changed since then is theirs.
+    with_work(&grove, "y");
+    let (main, head) = (grove.repo.sha("main"), grove.repo.sha("y"));
+    let tree = grove.repo.sha("y^{tree}");
+    let commit = grove.repo.git(&["commit-tree", &tree, "-p", &main, "-p", &head, "-m", "Merge branch 'y'"]);
+    grove.repo.git(&["update-ref", "refs/grove/finish/y", &commit]);
+    grove.repo.git(&["read-tree", "-m", "-u", &main, &commit]);
+    grove.repo.write("y", "mine\n");
+    assert_eq!(grove.grove(["worktree", "finish", "y", "--json"]).fails(1).error().0, "dirty_checkout");
+    assert_eq!(fs::read_to_string(grove.repo.path().join("y")).unwrap(), "mine\n");
 }
 
 #[test]

@@ -41,8 +41,6 @@ pub async fn finish(context: &Context, args: &Args) -> Done {
     waiting.finish_and_clear();
     let (finished, removed) = finished?;
     let words = done::finished(environment.branch.as_str(), &finished);
-    // What to beware of is no part of a script's answer.
-    words[1..].iter().for_each(|warning| output::warning(warning));
     let removed = removed.inspect_err(|_| {
         output::warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
     })?;
@@ -50,9 +48,10 @@ pub async fn finish(context: &Context, args: &Args) -> Done {
         let mut answer = remove::in_json(&removed);
         answer["merged_into"] = json!(finished.base.to_string());
         answer["commit"] = json!(finished.commit);
+        answer["updated_checkouts"] = json!(finished.updated);
         output::json(&answer);
     } else {
-        output::words(&words[0]);
+        words.iter().for_each(|line| output::words(line));
         remove::say(&environment, &removed, context.settings.trash_keep_days());
     }
     store.close().await;
