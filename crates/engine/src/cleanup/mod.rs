@@ -188,7 +188,7 @@ impl Isolation {
         environment: &Environment,
         asker: &Asker,
     ) -> Result<Option<String>, IsolationError> {
-        Ok(match self.plan_removal(codebase, environment, asker).await? {
+        Ok(match self.plan_reasons(codebase, environment, asker).await? {
             Plan::Gone | Plan::Release => None,
             Plan::Remove(removable) => {
                 let reasons = removable.reasons(false);

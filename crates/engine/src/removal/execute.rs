@@ -57,13 +57,16 @@ impl Isolation {
                 self.end_record(codebase, &environment, None).await?;
                 Ok(Removed::Released(environment.path))
             }
-            Plan::Remove(removable) => {
+            Plan::Remove(mut removable) => {
                 if wish.seen.as_ref().is_some_and(|seen| seen != removable.fingerprint()) {
                     return Err(IsolationError::ChangedMeanwhile { path: environment.path });
                 }
                 let reasons = removable.reasons(wish.force);
                 if !reasons.is_empty() {
                     return Err(self.refusal(environment, reasons));
+                }
+                if wish.branch == BranchWish::ByRule {
+                    self.let_merged_branch_go(codebase, &environment, &mut removable).await?;
                 }
                 self.put_away(codebase, &environment, &removable, wish, Rest::Trash).await
             }
@@ -144,7 +147,7 @@ impl Isolation {
             regenerable: &[],
         };
         let mut manifest = Manifest::new(environment.id, subject, &removable.look, now);
-        let fate = fate_by(&manifest.fate, wish, rest);
+        let fate = fate_by(&removable.branch, wish, rest);
         manifest.recount = fate == manifest.fate;
         manifest.fate = fate;
         let trashed = Trashed::new(&repo, manifest);

@@ -73,6 +73,8 @@ pub struct Removable {
     pub checks: Vec<(Question, Answer)>,
     pub(crate) entry: PathBuf,
     pub(crate) look: grove_git::Look,
+    /// What becomes of the branch, with what is known of merges that git's history does not show.
+    pub(crate) branch: BranchFate,
 }
 
 /// An environment that nobody else moves while this value lives.
@@ -88,7 +90,7 @@ impl Removable {
     }
 
     pub fn branch(&self) -> &BranchFate {
-        &self.look.branch
+        &self.branch
     }
 
     /// What speaks against it; with `force`, only what cannot be overridden.

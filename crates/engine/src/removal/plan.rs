@@ -1,9 +1,10 @@
 //! Everything that speaks against a removal.
 
 use grove_git::lock::{EnvironmentLock, Holder};
+use grove_git::removal::BranchFate;
 use grove_git::removal::look::{Subject, look};
 use grove_git::{Repository, links};
-use grove_model::{Answer, Codebase, Environment, Question, Status};
+use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 
 use super::{Asker, Held, Plan, Removable};
 use crate::isolation::{Isolation, IsolationError};
@@ -17,9 +18,40 @@ impl Isolation {
         environment: &Environment,
         asker: &Asker,
     ) -> Result<Plan, IsolationError> {
+        let mut plan = self.plan_reasons(codebase, environment, asker).await?;
+        if let Plan::Remove(removable) = &mut plan {
+            self.let_merged_branch_go(codebase, environment, removable).await?;
+        }
+        Ok(plan)
+    }
+
+    /// The same without what becomes of a branch that is merged by squash: asking that takes longer.
+    pub(crate) async fn plan_reasons(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        asker: &Asker,
+    ) -> Result<Plan, IsolationError> {
         let lock = self.lock_of(codebase, environment)?;
         let holder = lock.try_alone().map_err(lock_failed)?;
         self.plan_with(codebase, environment, asker, &holder).await
+    }
+
+    /// A branch whose commits are nowhere else goes all the same if its work is proven to be in the base,
+    /// for example by a squash merge. Its tip is pinned.
+    pub(super) async fn let_merged_branch_go(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        removable: &mut Removable,
+    ) -> Result<(), IsolationError> {
+        let BranchFate::OwnCommits { tip, .. } = &removable.branch else { return Ok(()) };
+        let standings = self.standings(codebase, std::slice::from_ref(environment), Moment::now()).await?;
+        let standing = standings.get(&environment.id);
+        if standing.is_some_and(|standing| standing.is_merged() && standing.head.as_ref() == Some(tip)) {
+            removable.branch = BranchFate::Goes { tip: tip.clone() };
+        }
+        Ok(())
     }
 
     pub(crate) fn lock_of(
@@ -110,7 +142,8 @@ impl Isolation {
         checks.push((Question::Conversations, self.used_by(environment, asker).await?));
         let pr = environment.metadata.pr.as_ref().filter(|pr| pr.is_open());
         checks.push((Question::PullRequest, Answer::of(pr.map(|pr| format!("#{}", pr.number)))));
-        Ok(Plan::Remove(Box::new(Removable { checks, entry, look })))
+        let branch = look.branch.clone();
+        Ok(Plan::Remove(Box::new(Removable { checks, entry, look, branch })))
     }
 
     async fn used_by(&self, environment: &Environment, asker: &Asker) -> Result<Answer, IsolationError> {

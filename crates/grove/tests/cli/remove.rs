@@ -576,3 +576,34 @@ fn words_for_people() {
     assert_eq!(grove.grove(["worktree", "trash", "list"]).ok().stdout, "The trash is empty.\n");
     assert_eq!(grove.grove(["worktree", "remove", "nothing", "--json"]).fails(1).error().0, "not_found");
 }
+
+both_engines! {
+    fn a_branch_that_is_merged_by_squash_goes_and_comes_back(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let dir = path(&created(&grove, &["x"]));
+        for name in ["one", "two"] {
+            fs::write(dir.join(name), name).unwrap();
+            grove.repo.git_in(&dir, &["add", name]);
+            grove.repo.git_in(&dir, &["commit", "-q", "-m", name]);
+        }
+        let tip = grove.repo.sha("x");
+        grove.repo.git(&["merge", "-q", "--squash", "x"]);
+        grove.repo.commit("squashed");
+        let plan = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json();
+        assert_eq!(plan["branch_kept"], false, "{plan}");
+        let answer = grove.grove(["worktree", "remove", "x", "--json"]).ok().json();
+        assert_eq!((answer["removed"].as_bool(), answer["branch_kept"].as_bool()), (Some(true), Some(false)));
+        assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "");
+        grove.repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+        grove.repo.git(&["gc", "--quiet", "--prune=now"]);
+        grove.grove(["worktree", "undo", "x"]).ok();
+        assert_eq!(grove.repo.sha("x"), tip);
+        assert_eq!(fs::read_to_string(dir.join("two")).unwrap(), "two");
+        assert_eq!(grove.repo.git_in(&dir, &["status", "--porcelain"]), "");
+        // Work that came after the merge keeps the branch.
+        fs::write(dir.join("three"), "three").unwrap();
+        grove.repo.git_in(&dir, &["add", "three"]);
+        grove.repo.git_in(&dir, &["commit", "-q", "-m", "three"]);
+        assert_eq!(grove.grove(["worktree", "remove", "x", "--json"]).ok().json()["branch_kept"], true);
+    }
+}
