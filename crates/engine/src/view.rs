@@ -30,7 +30,7 @@ pub struct Present {
     pub status: GitStatus,
 }
 
-/// Inspections at each environment, several at once. What could not be found out is an error with the
+/// Looks at each environment, several at once. What could not be found out is an error with the
 /// reason, never an assumption.
 pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<Facts, String>> {
     let mut looks = JoinSet::new();

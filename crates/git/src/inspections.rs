@@ -1,4 +1,4 @@
-//! Inspections at a worktree that an agent can write: one at a time in each worktree.
+//! Looks at a worktree that an agent can write: one at a time in each worktree.
 //!
 //! Git can be made to wait there for ever, for example by a `.gitattributes` that is a pipe. Such a
 //! worktree may take one place of those that run, not all of them. Equal calls that wait for their turn

@@ -24,7 +24,7 @@ pub(crate) struct Walk {
     pub unreadable: Option<(PathBuf, String)>,
 }
 
-/// Inspections into every folder, also ignored ones, without following links.
+/// Looks into every folder, also ignored ones, without following links.
 pub(crate) fn walk(root: &Path, regenerable: &[String]) -> Walk {
     let mut found = Walk { newest: Some((0, 0)), ..Walk::default() };
     // Each with whether it lies in a folder that can be made again.
