@@ -159,12 +159,13 @@ struct Checkout {
 /// All checkouts that are on a branch, or come back to it when an operation there ends.
 async fn checkouts_of(repo: &Repository, branch: &BranchName) -> Result<Vec<Checkout>, FinishError> {
     let mut found = Vec::new();
-    for entry in repo.worktrees().await? {
+    for (number, entry) in repo.worktrees().await?.into_iter().enumerate() {
         if matches!(entry.head, parse::WorktreeHead::Bare) {
             continue;
         }
         let unreadable = |error: std::io::Error| GitError::unreadable("worktree list", error.to_string());
-        let git_dir = if entry.path == repo.root {
+        // The main checkout comes first.
+        let git_dir = if number == 0 {
             Some(repo.common_dir.clone())
         } else {
             let entries = links::entries(&repo.common_dir).map_err(unreadable)?;
