@@ -22,7 +22,7 @@ const MARK: &str = "SELECT value FROM grove_marks WHERE platform = $1 AND name =
 const STATES: &str = "SELECT platform, value FROM grove_marks WHERE name = 'state' ORDER BY platform";
 const UNREAD: &str = "SELECT COUNT(*) AS many FROM grove_events WHERE status = 'waiting' AND platform = $1";
 const UNSENT: &str = "SELECT COUNT(*) AS many FROM grove_outbox WHERE via IS NOT NULL AND sent_at IS NULL AND via = $1";
-const SET_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
+pub(crate) const SET_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
      ON CONFLICT (platform, name) DO UPDATE SET value = excluded.value";
 
 /// What a platform said.

@@ -18,6 +18,7 @@ mod journal;
 mod migrations;
 mod open;
 mod outbox;
+mod probe;
 mod resolutions;
 mod row;
 mod sending;
@@ -45,6 +46,7 @@ pub use usage::Usage;
 pub use verdicts::VerdictKey;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use sqlx::AnyPool;
@@ -54,6 +56,8 @@ use sqlx::AnyPool;
 pub struct Store {
     pool: AnyPool,
     engine: Engine,
+    /// SQLite's file.
+    file: Option<PathBuf>,
     patience: Duration,
 }
 

@@ -101,8 +101,9 @@ impl Store {
                 let pragmas = pragmas.clone();
                 Box::pin(async move { connection.execute(sqlx::AssertSqlSafe(pragmas)).await.map(drop) })
             })
+            .after_release(|connection, _| Box::pin(is_reusable(connection)))
             .connect_lazy(&url)?;
-        Ok(Self { pool, engine: Engine::Sqlite, patience: options.patience })
+        Ok(Self { pool, engine: Engine::Sqlite, file: Some(path.to_owned()), patience: options.patience })
     }
 
     async fn open_postgres(url: &str, options: Options) -> Result<Self, StoreError> {
@@ -114,9 +115,10 @@ impl Store {
                 let lock_timeout = lock_timeout.clone();
                 Box::pin(async move { connection.execute(sqlx::AssertSqlSafe(lock_timeout)).await.map(drop) })
             })
+            .after_release(|connection, _| Box::pin(is_reusable(connection)))
             .connect_lazy(url)
             .map_err(|_| StoreError::BadAddress("postgres://…".to_owned()))?;
-        let store = Self { pool, engine: Engine::Postgres, patience: options.patience };
+        let store = Self { pool, engine: Engine::Postgres, file: None, patience: options.patience };
         store
             .retry(|| async {
                 let mut connection = store.pool.acquire().await.map_err(|error| match error {
@@ -131,6 +133,16 @@ impl Store {
             .await?;
         Ok(store)
     }
+}
+
+/// Returns whether a connection may be used again; the pool closes it otherwise.
+///
+/// When the disk is full, SQLite takes a failed transaction back by itself. The `ROLLBACK` that follows
+/// then fails, and the driver believes for ever that a transaction is open and refuses to begin another.
+async fn is_reusable(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    // A rollback that was only queued is done before this is answered.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 /// Checks the file, then brings it up to date; nothing is written before all checks are done.

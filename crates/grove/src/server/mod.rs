@@ -44,6 +44,7 @@ pub struct App {
     pub metrics: PrometheusHandle,
     pub ending: watch::Receiver<bool>,
     pub github: Option<Arc<grove_platforms::github::adapter::Adapter>>,
+    pub write_probe: health::WriteProbe,
 }
 
 /// How long a request may take, but for streams: a creation may fetch.
@@ -102,7 +103,15 @@ impl Server {
             })?,
             Duty::Chat => None,
         };
-        let app = Arc::new(App { talks, keys: Keys::new(&token), listen, metrics: handle, ending: heard, github });
+        let app = Arc::new(App {
+            talks,
+            keys: Keys::new(&token),
+            listen,
+            metrics: handle,
+            ending: heard,
+            github,
+            write_probe: health::WriteProbe::default(),
+        });
         Ok(Self { duty, listener, app, ending })
     }
 

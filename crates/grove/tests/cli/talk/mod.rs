@@ -7,6 +7,7 @@ mod agents;
 mod chat;
 mod commands;
 mod custom;
+mod full_disk;
 mod house;
 mod kills;
 mod page;
