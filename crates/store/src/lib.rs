@@ -8,6 +8,7 @@
 //!   connections are tried again for [`Options::patience`].
 //! * Opening never changes a store that it cannot serve (corrupt, or of a newer version).
 
+mod browser_sessions;
 mod codebases;
 mod conversations;
 mod environments;
@@ -28,6 +29,7 @@ mod turns;
 mod usage;
 mod verdicts;
 
+pub use browser_sessions::NewBrowserSession;
 pub use codebases::NewCodebase;
 pub use conversations::{Conversation, ConversationRef};
 pub use environments::{Adopted, Claim, NewEnvironment};

@@ -21,6 +21,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (7, "talk", include_str!("../migrations/0007_talk.sql")),
     (8, "usage", include_str!("../migrations/0008_usage.sql")),
     (9, "platforms", include_str!("../migrations/0009_platforms.sql")),
+    (10, "browser_sessions", include_str!("../migrations/0010_browser_sessions.sql")),
 ];
 
 fn migrator() -> Migrator {

@@ -36,7 +36,7 @@ pub async fn run(mut context: Context, args: &Args) -> Done {
     }
     let server = Server::start(context.git.clone(), store.clone(), &context.settings, Duty::All).await?;
     end_on_signals(&server.end_switch(), &context.git);
-    let link = server.one_time_link();
+    let link = server.one_time_link().await?;
     say(&codebase.name, &link, "Ctrl-C ends the server; what was said and made stays.", args.no_open);
     server.run().await;
     store.close().await;
@@ -46,6 +46,9 @@ pub async fn run(mut context: Context, args: &Args) -> Done {
 fn say(codebase: &str, link: &str, last: &str, no_open: bool) {
     output::words(&format!("`{codebase}` is registered. Talk to it here (the link works once):"));
     output::line(&format!("  {link}"));
+    if let Some((address, _)) = link.split_once("/login/") {
+        output::line(&format!("A browser that was let in finds it at {address}/ from then on."));
+    }
     output::line(last);
     if !no_open {
         open(link);

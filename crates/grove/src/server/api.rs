@@ -6,11 +6,11 @@ pub mod worktrees;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Json, Router};
 use grove_engine::Problem;
 use grove_model::{Event, Incoming};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::App;
 use super::fault::Fault;
@@ -19,7 +19,6 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/api/codebases", get(codebases))
         .route("/api/status", get(status))
-        .route("/api/links", post(link))
         .route("/api/openapi.json", get(async || ([("content-type", "application/json")], OPENAPI)))
         .merge(worktrees::routes())
         .merge(conversations::routes())
@@ -34,11 +33,6 @@ async fn codebases(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
 
 async fn status(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
     Ok(Json(crate::cli::status_json(&app.talks.store, &app.talks.isolation).await?))
-}
-
-/// A link that lets one browser in, for whoever has the token.
-async fn link(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(json!({ "link": format!("http://{}/login/{}", app.listen, app.keys.new_link()) }))
 }
 
 /// What came in must be something that can be answered.

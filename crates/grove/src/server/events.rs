@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::get;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use grove_engine::talk::TalkEvent;
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::App;
+use super::access::Caller;
 use super::fault::{Fault, bad_query};
 
 pub fn routes() -> Router<Arc<App>> {
@@ -42,6 +43,7 @@ impl Which {
 
 async fn events(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     query: Result<Query<Which>, QueryRejection>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Fault> {
     let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
@@ -57,6 +59,13 @@ async fn events(
         };
         Some((Ok(event), (events, which)))
     });
+    let let_in = async move {
+        match caller {
+            Caller::Browser(session) => session.ended(&app.talks.store).await,
+            Caller::Token => std::future::pending().await,
+        }
+    };
+    let stream = stream.take_until(Box::pin(let_in));
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 

@@ -6,8 +6,10 @@ mod body;
 mod events;
 mod fault;
 mod health;
+mod host;
 mod listen;
 mod page;
+mod sessions;
 mod test_adapter;
 mod token;
 mod webhooks;
@@ -34,6 +36,8 @@ use tokio::sync::watch;
 use tower_http::timeout::TimeoutLayer;
 
 pub use access::Keys;
+use host::RequestHost;
+use token::page_host_of;
 pub use token::{random_hex, token_of};
 
 /// What every request may need.
@@ -41,6 +45,8 @@ pub struct App {
     pub talks: Arc<Talks>,
     pub keys: Keys,
     pub listen: SocketAddr,
+    /// The host name that only the page has.
+    pub page_host: String,
     pub metrics: PrometheusHandle,
     pub ending: watch::Receiver<bool>,
     pub github: Option<Arc<grove_platforms::github::adapter::Adapter>>,
@@ -107,6 +113,7 @@ impl Server {
             talks,
             keys: Keys::new(&token),
             listen,
+            page_host: page_host_of(settings)?,
             metrics: handle,
             ending: heard,
             github,
@@ -119,9 +126,9 @@ impl Server {
         self.app.listen
     }
 
-    /// A link that lets one browser in, once.
-    pub fn one_time_link(&self) -> String {
-        format!("http://{}/login/{}", self.app.listen, self.app.keys.new_link())
+    /// Makes a link that lets one browser in, once.
+    pub async fn one_time_link(&self) -> Result<String, Problem> {
+        sessions::new_link(&self.app, &RequestHost::from(self.app.listen)).await
     }
 
     /// Ends the server when sent `true`.
@@ -166,10 +173,11 @@ fn router(app: Arc<App>) -> Router {
         );
     }
     let assets = page::open_routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
-    let login = access::routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
+    let login = sessions::open_routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
     let closed = Router::new()
         .merge(health::closed_routes())
         .merge(api::routes())
+        .merge(sessions::routes())
         .merge(page::routes())
         .layer(middleware::from_fn(access::to_the_end))
         .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, LONGEST))

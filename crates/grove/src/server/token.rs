@@ -1,4 +1,5 @@
-//! The server's token: chosen by somebody, or made once and kept for this user alone.
+//! What is made once and kept in GROVE_HOME for this user alone: the server's token, unless a setting has
+//! one, and the host name of the page.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -8,41 +9,64 @@ use std::path::Path;
 use grove_engine::Problem;
 use grove_engine::settings::Settings;
 
-/// The token, made on first use.
+/// Returns the token, made on first use.
 pub fn token_of(settings: &Settings) -> Result<String, Problem> {
     if let Some(token) = settings.server_token() {
         return Ok(token.to_owned());
     }
     let path = settings.home().join("token");
-    match kept(&path) {
-        Ok(Some(token)) => return Ok(token),
-        Ok(None) => {}
-        Err(error) => return Err(unusable(&path, &error)),
-    }
-    make(&path).map_err(|error| unusable(&path, &error))?;
-    // Whoever was first made it.
-    match kept(&path) {
-        Ok(Some(token)) => Ok(token),
-        Ok(None) => Err(unusable(&path, &io::Error::other("it is empty"))),
-        Err(error) => Err(unusable(&path, &error)),
-    }
+    load_or_make(&path, |token| token.len() >= 16, || random_hex(32)).map_err(|error| {
+        let message = format!("The token {} cannot be used: {error}.", path.display());
+        Problem::new("no_token", message, "Make it readable for you, take it away, or set `server.token`.")
+    })
 }
 
-fn kept(path: &Path) -> io::Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|token| token.len() >= 16)),
+/// Returns the host name that the page alone has, made on first use.
+///
+/// A browser sends a cookie to every port of a host. Under a name that no other server of this machine
+/// has, and that cannot be guessed, only this server gets it.
+pub fn page_host_of(settings: &Settings) -> Result<String, Problem> {
+    let path = settings.home().join("page-host");
+    let make = || Ok(format!("grove-{}.localhost", random_hex(10)?));
+    load_or_make(&path, is_page_host, make).map_err(|error| {
+        let message = format!("The page's host name in {} cannot be used: {error}.", path.display());
+        Problem::new("no_page_host", message, "Make the file readable for you, or remove it to get a new name.")
+    })
+}
+
+fn is_page_host(name: &str) -> bool {
+    let random = name.strip_prefix("grove-").and_then(|rest| rest.strip_suffix(".localhost"));
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    random.is_some_and(|random| (16..=57).contains(&random.len()) && random.bytes().all(plain))
+}
+
+/// Returns what a file holds, which is made if it is not there.
+fn load_or_make(
+    path: &Path,
+    is_usable: impl Fn(&str) -> bool,
+    make: impl FnOnce() -> io::Result<String>,
+) -> io::Result<String> {
+    let load = || match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|value| is_usable(value))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    };
+    if let Some(value) = load()? {
+        return Ok(value);
     }
+    keep(path, &make()?)?;
+    // Of several processes that start at once, the first one's counts.
+    load()?.ok_or_else(|| io::Error::other("it holds something else"))
 }
 
-fn make(path: &Path) -> io::Result<()> {
+/// Writes a new file; one that is there already stays.
+fn keep(path: &Path, value: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // Whole before it has its name, so that nobody reads half of it.
-    let aside = folder.join(format!(".token-{}", random_hex(8)?));
+    let aside = folder.join(format!(".new-{}", random_hex(8)?));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-    file.write_all(format!("{}\n", random_hex(32)?).as_bytes())?;
+    file.write_all(format!("{value}\n").as_bytes())?;
     file.sync_all()?;
     let linked = fs::hard_link(&aside, path);
     fs::remove_file(&aside)?;
@@ -55,10 +79,38 @@ fn make(path: &Path) -> io::Result<()> {
 pub fn random_hex(bytes: usize) -> io::Result<String> {
     let mut buffer = vec![0; bytes];
     getrandom::fill(&mut buffer).map_err(io::Error::other)?;
-    Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&buffer))
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Problem {
-    let message = format!("The token {} cannot be used: {error}.", path.display());
-    Problem::new("no_token", message, "Make it readable for you, take it away, or set `server.token`.")
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns `prefix` and 43 random characters of the URL-safe base64 alphabet, 258 bits.
+pub fn random_secret(prefix: &str) -> io::Result<String> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut buffer = [0; 43];
+    getrandom::fill(&mut buffer).map_err(io::Error::other)?;
+    Ok(prefix.chars().chain(buffer.iter().map(|byte| char::from(ALPHABET[usize::from(byte & 63)]))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_below_localhost_is_a_page_host() {
+        assert!(is_page_host("grove-0123456789abcdef0123.localhost"));
+        for name in
+            ["", "grove-.localhost", "localhost", "grove-0123456789abcdef.example", "grove-0123456789abcde_.localhost"]
+        {
+            assert!(!is_page_host(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn secrets_differ_and_have_their_shape() {
+        let (one, other) = (random_secret("grove_link_").unwrap(), random_secret("grove_link_").unwrap());
+        assert!(one != other && one.len() == "grove_link_".len() + 43 && one.starts_with("grove_link_"));
+    }
 }

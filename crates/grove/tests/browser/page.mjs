@@ -8,6 +8,7 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 
 const [link, folder] = process.argv.slice(2);
@@ -25,6 +26,13 @@ const browser = await chromium.launch({
 const steps = [];
 const step = (name) => steps.push(`${name} (${Math.round(performance.now())} ms)`);
 const complaints = [];
+// Another server of this machine, such as one that somebody develops: what cookies does it get?
+const cookiesElsewhere = [];
+const elsewhere = createServer((request, response) => {
+  cookiesElsewhere.push(request.headers.cookie ?? '');
+  response.end('another server');
+});
+await new Promise((listening) => elsewhere.listen(0, '127.0.0.1', listening));
 try {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, colorScheme: 'light' });
   const page = await context.newPage();
@@ -61,6 +69,17 @@ try {
   assert.equal(await page.locator('#send').isDisabled(), true, 'an empty message cannot be sent');
   await page.getByText('None yet.').waitFor();
   await picture('empty');
+
+  step('another server of this machine gets no cookie');
+  const developing = await context.newPage();
+  for (const host of ['127.0.0.1', 'localhost', 'app.localhost']) {
+    await developing.goto(`http://${host}:${elsewhere.address().port}/`);
+    await developing.getByText('another server').waitFor();
+  }
+  await developing.close();
+  assert.deepEqual(cookiesElsewhere.filter((cookies) => cookies !== ''), []);
+  assert.ok(cookiesElsewhere.length >= 3);
+  await page.bringToFront();
 
   step('a message is answered from inside a new worktree');
   await page.fill('#message', 'pwd; git branch --show-current');
@@ -183,6 +202,12 @@ try {
   assert.equal(await cards.count(), 1);
 
   assert.deepEqual(complaints, [], 'the browser has nothing to complain about');
+
+  step('signed out, the page is closed');
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByText('grove up').waitFor();
+  assert.equal((await page.goto(new URL('/', link).href)).status(), 401);
+  assert.deepEqual(await context.cookies(), []);
   console.log(JSON.stringify({ branch }));
 } catch (error) {
   console.error(steps.join('\n'));
@@ -191,4 +216,5 @@ try {
   process.exitCode = 1;
 } finally {
   await browser.close();
+  elsewhere.close();
 }

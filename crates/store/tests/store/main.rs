@@ -1,5 +1,6 @@
 //! The store's stories, each told on SQLite and on PostgreSQL.
 
+mod browser_sessions;
 mod codebases;
 mod environments;
 mod opening;

@@ -68,6 +68,7 @@ both_engines! {
             include_str!("seeds/0007_talk.sql"),
             include_str!("seeds/0008_usage.sql"),
             include_str!("seeds/0009_platforms.sql"),
+            include_str!("seeds/0010_browser_sessions.sql"),
         ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {
@@ -98,6 +99,8 @@ both_engines! {
         assert_eq!(store.waiting_events("github", None, 9).await.unwrap()[0].delivery, "d-1");
         assert_eq!(store.mark("github", "since").await.unwrap().as_deref(), Some("2026-01-09T00:00:00Z"));
         assert_eq!(store.unsent("github", 9).await.unwrap()[0].text, "hello");
+        let now = grove_model::Moment::now();
+        assert!(store.has_browser_session("session-digest", "grove-1.localhost", now).await.unwrap());
     }
 }
 

@@ -27,7 +27,7 @@ pub fn closed() -> Response {
         StatusCode::UNAUTHORIZED,
         "This grove is locked",
         "Run `grove up` in a terminal and follow the link that it prints.",
-        "The link works once and lets this browser in. It keeps other pages and programs out.",
+        "The link works once and lets this browser in, under the host name that it leads to.",
     )
 }
 

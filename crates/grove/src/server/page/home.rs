@@ -69,6 +69,7 @@ fn body(id: &str, next: &str, log: &Markup, others: &Markup) -> Markup {
                 summary { h2 { "Conversations" } }
                 nav id="others" aria-label="Conversations" hx-get="/page/conversations" hx-vals=(which)
                     hx-trigger="refresh" hx-sync="this:queue last" { (others) }
+                button type="button" class="button small quiet" hx-delete="/api/session" hx-swap="none" { "Sign out" }
             }
             section class="chat" aria-label="Conversation" {
                 h1 class="unseen" { "Conversation" }

@@ -14,6 +14,7 @@ mod page;
 mod places;
 mod queue;
 mod real_agents;
+mod sessions;
 mod two;
 
 use std::process::Command;

@@ -8,31 +8,63 @@ use serde_json::json;
 
 use super::{branches, registered, talking};
 
-/// Follows a one-time link; the cookie that lets a browser in.
-fn cookie(server: &TestServer) -> String {
-    let path = link(server).replace(&server.address, "");
-    let (answer, headers) = server.request_with_headers("GET", &path, &[("accept", "text/html")], None);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let set = headers.iter().find(|(name, _)| name == "set-cookie").map(|(_, value)| value.clone()).expect("a cookie");
-    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
-        assert!(set.contains(part), "{set}");
-    }
-    set.split(';').next().expect("a cookie").to_owned()
+/// A browser that was let in.
+pub struct Browser {
+    /// The host name, with the port, under which it was let in.
+    pub host: String,
+    pub cookie: String,
 }
 
-fn link(server: &TestServer) -> String {
+impl Browser {
+    /// Asks for a link and follows it.
+    #[track_caller]
+    pub fn open(server: &TestServer) -> Self {
+        Self::follow(server, &new_link(server))
+    }
+
+    #[track_caller]
+    pub fn follow(server: &TestServer, link: &str) -> Self {
+        let (origin, path) = link.split_at(link.find("/login/").expect("a link"));
+        let host = origin.strip_prefix("http://").expect("a link").to_owned();
+        let asked = [("host", host.as_str()), ("accept", "text/html")];
+        let (answer, headers) = server.request_with_headers("GET", path, &asked, None);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let set = headers.iter().find(|(name, _)| name == "set-cookie").map(|(_, value)| value).expect("a cookie");
+        for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="] {
+            assert!(set.contains(part), "{set}");
+        }
+        assert!(!set.contains("Domain"), "{set}");
+        let cookie = set.split(';').next().expect("a cookie").to_owned();
+        Self { host, cookie }
+    }
+
+    pub fn request_with_headers(
+        &self,
+        server: &TestServer,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (Answer, Vec<(String, String)>) {
+        let mut all = vec![("host", self.host.as_str()), ("cookie", self.cookie.as_str())];
+        all.extend(headers);
+        server.request_with_headers(method, path, &all, None)
+    }
+
+    pub fn get(&self, server: &TestServer, path: &str) -> Answer {
+        self.request_with_headers(server, "GET", path, &[("accept", "text/html")]).0
+    }
+}
+
+pub fn new_link(server: &TestServer) -> String {
     let made = server.api("POST", "/api/links", None);
     made.json()["link"].as_str().expect("a link").to_owned()
-}
-
-fn get(server: &TestServer, path: &str, cookie: &str) -> Answer {
-    server.request("GET", path, &[("accept", "text/html"), ("cookie", cookie)], None)
 }
 
 #[test]
 fn a_browser_that_is_not_let_in_is_told_the_way() {
     let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let closed = get(&server, "/", "grove=wrong");
+    let asked = [("accept", "text/html"), ("cookie", "grove=wrong")];
+    let closed = server.request("GET", "/", &asked, None);
     assert_eq!(closed.status, 401);
     assert!(closed.text.starts_with("<!DOCTYPE html>") && closed.text.contains("<code>grove up</code>"), "{closed:?}");
     // The rest of the page as scripts get it.
@@ -40,14 +72,7 @@ fn a_browser_that_is_not_let_in_is_told_the_way() {
         let answer = server.request("GET", path, &[], None);
         assert_eq!((answer.status, answer.json()["error"]["code"].as_str()), (401, Some("no_token")), "{path}");
     }
-    // A link works once.
-    let path = link(&server).replace(&server.address, "");
-    assert_eq!(get(&server, &path, "").status, 200);
-    let used = get(&server, &path, "");
-    assert_eq!(used.status, 401);
-    assert!(used.text.contains("used already"), "{used:?}");
-    let cookie = cookie(&server);
-    let page = get(&server, "/", &cookie);
+    let page = Browser::open(&server).get(&server, "/");
     assert_eq!(page.status, 200, "{page:?}");
     assert!(page.text.contains("git log --oneline -3"), "what to type first: {page:?}");
 }
@@ -55,10 +80,9 @@ fn a_browser_that_is_not_let_in_is_told_the_way() {
 #[test]
 fn every_answer_is_strict_about_what_a_browser_may_run() {
     let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let cookie = cookie(&server);
+    let browser = Browser::open(&server);
     for path in ["/", "/page/worktrees", "/api/worktrees", "/assets/app.js", "/login/none", "/nothing"] {
-        let asked = [("accept", "text/html"), ("cookie", cookie.as_str())];
-        let (_, headers) = server.request_with_headers("GET", path, &asked, None);
+        let (_, headers) = browser.request_with_headers(&server, "GET", path, &[("accept", "text/html")]);
         let header = |wanted: &str| {
             let found = headers.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("{path}: no {wanted}"))
@@ -93,27 +117,28 @@ fn files_are_asked_for_again_and_sent_once() {
 #[test]
 fn a_message_is_shown_as_it_was_typed_and_never_as_html() {
     let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let cookie = cookie(&server);
+    let browser = Browser::open(&server);
     let typed = "echo '<script>alert(1)</script>'";
     let path = "/api/conversations/web-1/messages";
     let body = json!({ "message": typed }).to_string();
     let post = |headers: &[(&str, &str)]| {
-        let mut all = vec![("cookie", cookie.as_str()), ("content-type", "application/json")];
+        let cookie = ("cookie", browser.cookie.as_str());
+        let mut all = vec![("host", browser.host.as_str()), cookie, ("content-type", "application/json")];
         all.extend(headers);
         server.request("POST", path, &all, Some(&body)).status
     };
     assert_eq!(post(&[]), 401, "a cookie alone changes nothing");
     assert_eq!(post(&[("origin", "http://evil.example")]), 403);
-    assert_eq!(post(&[("origin", server.address.as_str())]), 202);
+    assert_eq!(post(&[("origin", &format!("http://{}", browser.host))]), 202);
     server.settled("web-1");
     for path in ["/", "/?c=web-1", "/page/chat?c=web-1", "/page/conversations?c=web-1"] {
-        let page = get(&server, path, &cookie);
+        let page = browser.get(&server, path);
         assert_eq!(page.status, 200, "{page:?}");
         assert!(page.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{path}: {page:?}");
         assert!(!page.text.contains("<script>alert"), "{path}: {page:?}");
     }
     // What is in the address is no HTML, either.
-    let odd = get(&server, "/?c=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", &cookie);
+    let odd = browser.get(&server, "/?c=%22%3E%3Cscript%3Ealert(1)%3C/script%3E");
     assert!(odd.status == 200 && !odd.text.contains("<script>alert"), "{odd:?}");
 }
 
@@ -155,7 +180,7 @@ fn a_person_uses_it_in_a_browser() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/page.mjs");
     let mut command = Command::new("node");
     command.env_clear().envs(grove_testkit::bare_env(&grove.repo.home())).env("GROVE_TEST_BROWSER", driver);
-    command.arg(script).arg(link(&server)).args(std::env::var_os("GROVE_TEST_PICTURES"));
+    command.arg(script).arg(new_link(&server)).args(std::env::var_os("GROVE_TEST_PICTURES"));
     let output = command.output().expect("node starts");
     let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{complained}\n{:#?}", server.logged());
