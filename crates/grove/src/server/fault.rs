@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use grove_engine::Problem;
 use serde_json::json;
@@ -13,15 +14,21 @@ use super::page::door;
 pub struct Fault {
     status: StatusCode,
     problem: Problem,
+    /// Seconds after which it may work.
+    retry_after: Option<u32>,
 }
 
 impl Fault {
     pub fn new(status: StatusCode, problem: Problem) -> Self {
-        Self { status, problem }
+        Self { status, problem, retry_after: None }
     }
-}
 
-impl Fault {
+    /// Tells when to try again.
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
     /// For somebody who looks at a page.
     pub fn into_page(self) -> Response {
         door::trouble(self.status, &self.problem.message, &self.problem.hint)
@@ -33,7 +40,8 @@ impl IntoResponse for Fault {
         let Problem { code, message, hint, reasons } = self.problem;
         // What was sent is part of some sentences.
         let (message, hint) = (crate::log::clean(&message), crate::log::clean(&hint));
-        (self.status, Json(json!({ "error": Problem { code, message, hint, reasons } }))).into_response()
+        let retry_after = self.retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
+        (self.status, retry_after, Json(json!({ "error": Problem { code, message, hint, reasons } }))).into_response()
     }
 }
 
@@ -54,7 +62,7 @@ where
             "too_large" => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::CONFLICT,
         };
-        Self { status, problem }
+        Self::new(status, problem)
     }
 }
 

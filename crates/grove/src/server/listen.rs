@@ -1,30 +1,29 @@
-//! Connections: how many, and how long one may take to say what it wants.
+//! Takes connections, and lets each take only so long: to say what it wants, and to read the answer.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
-/// How many may be connected at once; the rest waits in the kernel's queue.
-const CONNECTIONS: usize = 1024;
+use super::connections::{Connections, Place};
+use super::peer_stream::{PeerStream, TurnBody};
 
-/// How long the head of a request may take to arrive.
-const HEAD: Duration = Duration::from_secs(15);
+/// How long the head of a request may take to arrive; on a connection that is kept open, the next one's.
+const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Serves connections until it is dropped.
 pub async fn serve(listener: TcpListener, router: Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Arc::new(Connections::default());
     loop {
-        // Never closed.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -34,22 +33,36 @@ pub async fn serve(listener: TcpListener, router: Router) {
                 continue;
             }
         };
-        let router = router.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            let service = tower::service_fn(move |mut request: Request<_>| {
-                request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
-                router.clone().oneshot(request)
-            });
-            // Answers are small: not worth waiting for more.
-            let _ = stream.set_nodelay(true);
-            // Without HTTP/2, whose first bytes would be waited for without an end.
-            let mut builder = Builder::new(TokioExecutor::new()).http1_only();
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
-            let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-            if let Err(error) = connection.await {
-                tracing::debug!(%peer, "a connection ended: {error}");
-            }
-        });
+        let Some(place) = connections.admit(peer.ip()).await else {
+            tracing::debug!(%peer, "a connection is refused: this peer has too many");
+            continue;
+        };
+        let connection = place.connection.clone();
+        let task = tokio::spawn(serve_connection(stream, peer, place, router.clone()));
+        connection.set_task(task.abort_handle());
+    }
+}
+
+async fn serve_connection(stream: TcpStream, peer: SocketAddr, place: Place, router: Router) {
+    let connection = place.connection.clone();
+    let service = tower::service_fn(move |request: Request<_>| {
+        let (router, connection) = (router.clone(), connection.clone());
+        async move {
+            let mut request = request.map(|body| Body::new(TurnBody::of_request(body, connection.clone())));
+            request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
+            let response = router.oneshot(request).await?;
+            Ok::<_, Infallible>(response.map(|body| Body::new(TurnBody::of_response(body, connection))))
+        }
+    });
+    // Answers are small: not worth waiting for more.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%peer, "small answers may wait: {error}");
+    }
+    // Without HTTP/2, whose first bytes would be waited for without an end.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_READ_TIMEOUT);
+    let stream = TokioIo::new(PeerStream::new(stream, place.connection.clone()));
+    if let Err(error) = builder.serve_connection(stream, TowerToHyperService::new(service)).await {
+        tracing::debug!(%peer, "a connection ended: {error}");
     }
 }

@@ -3,12 +3,14 @@
 mod access;
 mod api;
 mod body;
+mod connections;
 mod events;
 mod fault;
 mod health;
 mod host;
 mod listen;
 mod page;
+mod peer_stream;
 mod sessions;
 mod test_adapter;
 mod token;
@@ -32,7 +34,7 @@ use grove_platforms::github::connection::Connection;
 use grove_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tower_http::timeout::TimeoutLayer;
 
 pub use access::Keys;
@@ -51,6 +53,8 @@ pub struct App {
     pub ending: watch::Receiver<bool>,
     pub github: Option<Arc<grove_platforms::github::adapter::Adapter>>,
     pub write_probe: health::WriteProbe,
+    /// Places for webhooks whose signature is not checked yet.
+    pub unsigned_bodies: Semaphore,
 }
 
 /// How long a request may take, but for streams: a creation may fetch.
@@ -118,6 +122,7 @@ impl Server {
             ending: heard,
             github,
             write_probe: health::WriteProbe::default(),
+            unsigned_bodies: Semaphore::new(webhooks::MAX_UNSIGNED_BODIES),
         });
         Ok(Self { duty, listener, app, ending })
     }

@@ -94,7 +94,7 @@ impl BrowserSession {
 
 /// Makes a link that lets one browser in, once, for somebody who asks at `asked`.
 pub async fn new_link(app: &App, asked: &RequestHost) -> Result<String, Problem> {
-    let code = random_secret("grove_link_").map_err(not_random)?;
+    let code = random_secret("grove_link_").map_err(|error| not_random(&error))?;
     let host = asked.for_browsers(app.listen, &app.page_host);
     let expires_at = Moment::now().plus(LINK_LIFETIME);
     app.talks.store.add_login_link(&app.keys.digest_of(&code), &host.name, expires_at).await?;
@@ -135,7 +135,7 @@ async fn log_in(
 
 /// Uses a link up; the cookie's value, unless the link does not work.
 async fn begin_session(app: &App, code: &str, host: RequestHost) -> Result<Option<String>, Problem> {
-    let value = random_secret("grove_session_").map_err(not_random)?;
+    let value = random_secret("grove_session_").map_err(|error| not_random(&error))?;
     let now = Moment::now();
     let session = NewBrowserSession {
         id: app.keys.digest_of(&value),
@@ -167,7 +167,7 @@ fn set_cookie(value: &str, seconds: i64) -> String {
     format!("{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}")
 }
 
-fn not_random(error: io::Error) -> Problem {
+fn not_random(error: &io::Error) -> Problem {
     let message = format!("The system gives no random numbers: {error}.");
     Problem::new("not_random", message, "Try again; if it stays, check the system.")
 }

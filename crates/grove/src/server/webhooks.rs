@@ -1,6 +1,7 @@
 //! `POST /webhooks/…`: what platforms tell. Whoever signs is let in, without a token.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
@@ -12,11 +13,24 @@ use grove_platforms::github::adapter::{Knock, Refused};
 use serde_json::{Value, json};
 
 use super::App;
-use super::body::whole;
+use super::body::{ReadTime, whole};
 use super::fault::Fault;
 
 /// The largest webhook that GitHub sends.
 const LARGEST: usize = 25 * 1024 * 1024;
+
+/// How many bodies are in memory at once whose signature is not checked yet: anybody can send them.
+pub const MAX_UNSIGNED_BODIES: usize = 8;
+
+/// How long such a body may take, so that nobody keeps the others out; GitHub itself waits 10 seconds for
+/// an answer.
+const UNSIGNED_READ_TIME: ReadTime = ReadTime { whole: Duration::from_secs(10), stalled: Duration::from_secs(3) };
+
+/// How long a delivery waits to be read: a moment longer than one that moves nothing.
+const UNSIGNED_WAIT: Duration = Duration::from_secs(4);
+
+/// When a delivery that was not read may be sent again, in seconds.
+const UNSIGNED_RETRY_AFTER: u32 = 10;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/webhooks/github", post(github))
@@ -29,7 +43,12 @@ async fn github(State(app): State<Arc<App>>, request: Request) -> Result<(Status
         return Err(Fault::new(StatusCode::NOT_FOUND, problem));
     };
     let headers = request.headers().clone();
-    let body = whole(request, LARGEST).await?;
+    // Never closed, so that only the time can run out.
+    let Ok(Ok(place)) = tokio::time::timeout(UNSIGNED_WAIT, app.unsigned_bodies.acquire()).await else {
+        let problem = Problem::new("too_many", "Too many deliveries arrive at once.", "Send it again later.");
+        return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, problem).retry_after(UNSIGNED_RETRY_AFTER));
+    };
+    let body = whole(request, LARGEST, UNSIGNED_READ_TIME).await?;
     let knock = Knock {
         signature: headers.get("x-hub-signature-256").map(|value| value.as_bytes()),
         event: text(&headers, "x-github-event"),
@@ -37,7 +56,9 @@ async fn github(State(app): State<Arc<App>>, request: Request) -> Result<(Status
         content_type: text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default(),
         body: &body,
     };
-    match adapter.take(knock).await {
+    let signed = adapter.verify(knock).map_err(fault)?;
+    drop(place);
+    match adapter.take(signed).await {
         Ok(new) => Ok((StatusCode::ACCEPTED, Json(json!({ "accepted": true, "new": new })))),
         Err(refused) => Err(fault(refused)),
     }

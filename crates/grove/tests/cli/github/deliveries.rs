@@ -1,5 +1,9 @@
 //! Webhooks that are not what they should be.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
 use grove_store::{Options, Store};
 use grove_testkit::github::signature;
 use grove_testkit::{Answer, Engine, Sandbox, TestRepo, TestServer, TestStore, both_engines};
@@ -120,6 +124,52 @@ fn what_is_too_large_is_refused() {
     assert_eq!(door.deliver("over", &large(most + 1)).status, 413);
     assert_eq!(door.deliver("just", &large(most)).status, 202);
     assert_eq!(door.kept(), ["just"]);
+}
+
+/// The most memory that a process had so far, in bytes.
+fn peak_memory(pid: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+}
+
+#[test]
+fn many_large_bodies_that_nobody_signed_take_little_memory_and_no_place_for_long() {
+    let door = Door::new(TestStore::new(Engine::Sqlite));
+    let address = door.server.address.strip_prefix("http://").unwrap();
+    let size = 23 * 1024 * 1024;
+    let piece = vec![b'x'; 64 * 1024];
+    let wrong = signature("another secret", b"x");
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let send = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let patience = Some(Duration::from_secs(90));
+            stream.set_read_timeout(patience).unwrap();
+            stream.set_write_timeout(patience).unwrap();
+            let head = format!(
+                "POST /webhooks/github HTTP/1.1\r\nHost: localhost\r\nX-Hub-Signature-256: {wrong}\r\n\
+                 Content-Length: {size}\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            // All but the last piece: the server has to keep it, and waits for the rest. It may refuse
+            // before all is sent.
+            let sent = (1..size / piece.len()).try_for_each(|_| stream.write_all(&piece));
+            let mut answer = Vec::new();
+            let read = stream.read_to_end(&mut answer);
+            assert!(sent.is_err() || read.is_ok() || !answer.is_empty(), "it is neither refused nor answered");
+            String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+        };
+        let calls: Vec<_> = (0..100).map(|_| scope.spawn(send)).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    let peak = peak_memory(door.server.pid());
+    assert!(peak < 400 * 1024 * 1024, "{} MiB: {answers:#?}", peak >> 20);
+    let refused = |answer: &String| ["", "HTTP/1.1 408", "HTTP/1.1 503"].iter().any(|begin| answer.starts_with(begin));
+    assert!(answers.iter().all(refused), "{answers:#?}");
+    assert!(answers.iter().any(|answer| answer.starts_with("HTTP/1.1 503")), "{answers:#?}");
+    let began = Instant::now();
+    assert_eq!(door.deliver("d", &comment("@grove fix")).status, 202);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod agent_formats;
 mod agents;
 mod chat;
 mod commands;
+mod connections;
 mod custom;
 mod full_disk;
 mod house;

@@ -202,7 +202,7 @@ fn grove_up_prints_a_link_that_works_also_when_the_server_runs_already() {
     let browser = Browser::follow(&server, &up.link);
     assert_eq!(browser.get(&server, "/").status, 200);
     assert!(up.lasting.contains(&format!("http://{}/", browser.host)), "{}", up.lasting);
-    let host = browser.host.clone();
+    let host = browser.host;
     drop(server);
     // The server's address is free now; `grove up` takes it.
     let up = Up::run(&grove, &address);

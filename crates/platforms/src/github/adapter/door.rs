@@ -40,14 +40,23 @@ pub enum Refused {
 /// The longest name of a delivery; GitHub's are of 36 characters.
 const LONGEST_NAME: usize = 200;
 
+/// A delivery that is signed with the webhook's secret.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedDelivery<'a>(Knock<'a>);
+
 impl Adapter {
-    /// Takes a delivery: it is in the store when this returns, unless there is nothing to do with it.
-    /// Whether it is new.
-    pub async fn take(&self, knock: Knock<'_>) -> Result<bool, Refused> {
+    /// Checks who signed a delivery.
+    pub fn verify<'a>(&self, knock: Knock<'a>) -> Result<SignedDelivery<'a>, Refused> {
         let signature = knock.signature.and_then(Signature::parse).ok_or(Refused::BadSignature)?;
         if !self.secrets.made(signature, knock.body) {
             return Err(Refused::BadSignature);
         }
+        Ok(SignedDelivery(knock))
+    }
+
+    /// Takes a delivery: it is in the store when this returns, unless there is nothing to do with it.
+    /// Whether it is new.
+    pub async fn take(&self, SignedDelivery(knock): SignedDelivery<'_>) -> Result<bool, Refused> {
         let named = |value: Option<&str>, name| {
             let value = value.filter(|value| !value.is_empty() && value.len() <= LONGEST_NAME);
             value.map(str::to_owned).ok_or(Refused::Missing(name))

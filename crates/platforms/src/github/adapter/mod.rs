@@ -29,7 +29,7 @@ use super::translate::{GITHUB, Us};
 use super::verify::Secrets;
 use super::web::Web;
 
-pub use door::{Knock, Refused};
+pub use door::{Knock, Refused, SignedDelivery};
 
 /// How long what somebody may do is believed.
 const BELIEVED: Duration = Duration::from_secs(60);

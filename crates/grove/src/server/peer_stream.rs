@@ -1,0 +1,156 @@
+//! A connection's bytes, and its bodies, watched: a peer that reads nothing for too long is dropped.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Bytes, HttpBody};
+use http_body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+use super::connections::Connection;
+
+/// How long a peer may take no byte of what it is sent.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A stream that knows when its peer does not read.
+pub struct PeerStream {
+    stream: TcpStream,
+    connection: Arc<Connection>,
+    /// Runs while a write waits for the peer.
+    write_deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl PeerStream {
+    pub fn new(stream: TcpStream, connection: Arc<Connection>) -> Self {
+        Self { stream, connection, write_deadline: None }
+    }
+
+    fn note_write(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
+            self.write_deadline = None;
+            self.connection.set_write_blocked(false);
+            self.connection.note_progress();
+            return Poll::Ready(written);
+        }
+        self.connection.set_write_blocked(true);
+        let deadline = self.write_deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_TIMEOUT)));
+        ready!(deadline.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing")))
+    }
+}
+
+impl AsyncRead for PeerStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.connection.note_progress();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for PeerStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_write(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.note_write(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl Drop for PeerStream {
+    fn drop(&mut self) {
+        // Otherwise the kernel would keep what the peer does not read, and go on asking.
+        if self.connection.is_write_blocked()
+            && let Err(error) = self.stream.set_zero_linger()
+        {
+            tracing::debug!("a connection is not reset: {error}");
+        }
+    }
+}
+
+/// A body whose end changes whose turn it is.
+pub struct TurnBody<B> {
+    body: B,
+    connection: Arc<Connection>,
+    /// Whether the server answers from then on; otherwise the peer has to send a request.
+    answers_next: bool,
+}
+
+impl<B: HttpBody> TurnBody<B> {
+    /// A request's body: when it is whole, or not wanted, the server answers.
+    pub fn of_request(body: B, connection: Arc<Connection>) -> Self {
+        Self::new(body, connection, true)
+    }
+
+    /// An answer's body: when it is written, the peer's next request is waited for.
+    pub fn of_response(body: B, connection: Arc<Connection>) -> Self {
+        Self::new(body, connection, false)
+    }
+
+    fn new(body: B, connection: Arc<Connection>, answers_next: bool) -> Self {
+        if body.is_end_stream() {
+            connection.set_answering(answers_next);
+        }
+        Self { body, connection, answers_next }
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for TurnBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.connection.set_answering(self.answers_next);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for TurnBody<B> {
+    fn drop(&mut self) {
+        self.connection.set_answering(self.answers_next);
+    }
+}
