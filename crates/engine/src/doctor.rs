@@ -1,15 +1,17 @@
 //! What is well and what is not, each with how to put it right.
 
-use std::fs;
+use std::io;
 use std::path::Path;
 
 use grove_git::Git;
 use grove_model::{Codebase, Status, human_size};
 use grove_store::{Engine, Store};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::agent::{Agents, health};
 use crate::isolation::Isolation;
+use crate::kernel::{NamespaceAttempt, landlock_version, try_user_namespace};
 use crate::settings::Settings;
 use crate::view::{Facts, facts_of};
 
@@ -47,7 +49,7 @@ const OLDEST: (u32, u32) = (2, 39);
 /// What can be said of the machine without a store.
 pub async fn examine_machine(git: &Git, settings: &Settings) -> Vec<Check> {
     let mut checks = vec![git_version(git).await, free_disk(settings)];
-    checks.extend(kernel());
+    checks.extend(kernel().await);
     checks.extend(agents(settings).await);
     checks
 }
@@ -135,25 +137,47 @@ fn free_disk(settings: &Settings) -> Check {
 }
 
 /// What walls around agents will need.
-fn kernel() -> Vec<Check> {
-    let modules = fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-    let landlock = modules.split(',').any(|module| module.trim() == "landlock");
-    let namespaces =
-        fs::read_to_string("/proc/sys/user/max_user_namespaces").ok().and_then(|n| n.trim().parse::<u64>().ok());
-    vec![
-        if landlock {
-            check("kernel: landlock", Verdict::Good, "there", "")
-        } else {
-            let hint = "Add landlock to the kernel's `lsm=` list to wall agents in.";
-            check("kernel: landlock", Verdict::Warning, "not to be seen", hint)
+async fn kernel() -> Vec<Check> {
+    vec![landlock(landlock_version()), user_namespaces(try_user_namespace().await)]
+}
+
+fn landlock(version: io::Result<i64>) -> Check {
+    let missing = |detail: &str, hint: &str| check("kernel: landlock", Verdict::Warning, detail, hint);
+    match version {
+        Ok(version) => check("kernel: landlock", Verdict::Good, format!("Landlock ABI version {version}"), ""),
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::NOSYS) => missing(
+                "this kernel does not offer Landlock",
+                "Use Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK, or allow the call in the container, to wall agents in.",
+            ),
+            Some(Errno::OPNOTSUPP) => missing(
+                "Landlock was switched off when the machine started",
+                "Add landlock to the kernel's `lsm=` list to wall agents in.",
+            ),
+            _ => missing(
+                &format!("the kernel did not say whether it offers Landlock: {error}"),
+                "Allow the system call landlock_create_ruleset to wall agents in.",
+            ),
         },
-        if namespaces.is_some_and(|count| count > 0) {
-            check("kernel: user namespaces", Verdict::Good, "there", "")
-        } else {
-            let hint = "Set the sysctl user.max_user_namespaces to end an agent's processes surely.";
-            check("kernel: user namespaces", Verdict::Warning, "switched off", hint)
-        },
-    ]
+    }
+}
+
+fn user_namespaces(attempt: NamespaceAttempt) -> Check {
+    const NAME: &str = "kernel: user namespaces";
+    match attempt {
+        NamespaceAttempt::Made => check(NAME, Verdict::Good, "this user can make user namespaces", ""),
+        NamespaceAttempt::Refused(why) => check(
+            NAME,
+            Verdict::Warning,
+            format!("this user cannot make user namespaces ({why})"),
+            "Look at the sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone and \
+             kernel.apparmor_restrict_unprivileged_userns, and at the rules of the container.",
+        ),
+        NamespaceAttempt::NotTried(why) => {
+            let detail = format!("it is not known whether this user can make user namespaces: {why}");
+            check(NAME, Verdict::Warning, detail, "Install `unshare` (util-linux).")
+        }
+    }
 }
 
 async fn examine_codebase(

@@ -6,6 +6,7 @@
 //! * [`removal`]: taking an environment away so that nothing is lost, and bringing it back.
 //! * [`owner`]: which process is at work, and whether it still is.
 //! * [`reconcile`], [`doctor`]: records, git and disk brought together; what is well and what is not.
+//! * `kernel`: what the kernel offers for walls around agents.
 //! * [`diff`]: what was changed in an environment.
 //! * [`finish`]: the end of a piece of work: merged, or given up.
 //! * [`forge`]: the seam to whoever hosts the repositories.
@@ -34,6 +35,7 @@ pub mod doctor;
 pub mod finish;
 pub mod forge;
 pub mod isolation;
+mod kernel;
 pub mod letterbox;
 pub mod owner;
 pub mod pull_request;

@@ -1,7 +1,7 @@
 //! Records, git and the disk, brought together again.
 
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use grove_testkit::{Sandbox, TestRepo, both_engines};
 use serde_json::Value;
@@ -135,4 +135,51 @@ fn somebody_elses_half_made_entry_is_left_alone() {
     fs::write(entry.join("HEAD"), "").unwrap();
     doctor(&grove, true);
     assert!(entry.exists());
+}
+
+/// What a kernel check says, as "verdict: detail".
+fn kernel_check(told: &Value, name: &str) -> String {
+    let checks = told["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["name"] == format!("kernel: {name}")).unwrap();
+    format!("{}: {}", found["verdict"].as_str().unwrap(), found["detail"].as_str().unwrap())
+}
+
+/// Perl makes the same system call by itself.
+#[test]
+fn landlock_is_told_as_the_kernel_tells_it() {
+    let asked = Command::new("perl").args(["-e", "print syscall(444, 0, 0, 1)"]).output().unwrap();
+    let version: i64 = String::from_utf8(asked.stdout).unwrap().parse().unwrap();
+    let said = kernel_check(&sandbox(TestRepo::new()).grove(["doctor", "--json"]).json(), "landlock");
+    if version > 0 {
+        assert_eq!(said, format!("good: Landlock ABI version {version}"));
+    } else {
+        assert!(said.starts_with("warning: ") && !said.contains("ABI version"), "{said}");
+    }
+}
+
+/// Perl makes one by itself: the system call, then the map of users that gives it a meaning.
+#[test]
+fn user_namespaces_are_told_as_this_user_has_them() {
+    let call = if cfg!(target_arch = "x86_64") { 272 } else { 97 };
+    let program = format!(
+        "my $user = $>; syscall({call}, 0x10000000) == 0 or exit 1; \
+         open(my $map, '>', '/proc/self/uid_map') or exit 1; print $map \"0 $user 1\"; close($map) or exit 1;"
+    );
+    let can = Command::new("perl").args(["-e", &program]).status().unwrap().success();
+    let grove = sandbox(TestRepo::new());
+    let said = kernel_check(&grove.grove(["doctor", "--json"]).json(), "user namespaces");
+    if !can {
+        assert!(said.starts_with("warning: this user cannot make user namespaces"), "{said}");
+        return;
+    }
+    assert_eq!(said, "good: this user can make user namespaces");
+    // The limit of a namespace holds in all below it, of which no file there tells.
+    let limited = "echo 1 > /proc/sys/user/max_user_namespaces && exec unshare --user --map-root-user \"$@\"";
+    let doctor = grove.command(["doctor", "--json"]);
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", limited, "sh"]).arg(doctor.get_program());
+    command.args(doctor.get_args()).env_clear().current_dir(grove.repo.path());
+    command.envs(doctor.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let said = kernel_check(&grove_testkit::Ran::from(&mut command).json(), "user namespaces");
+    assert!(said.starts_with("warning: this user cannot make user namespaces (unshare: "), "{said}");
 }
