@@ -197,7 +197,7 @@ fn key_of(subject: &Subject) -> (String, String) {
 }
 
 /// When a file of a worktree was last changed; `None` when that cannot be found out.
-fn last_change(path: &Path) -> Option<Moment> {
+pub(crate) fn last_change(path: &Path) -> Option<Moment> {
     let mut newest = SystemTime::UNIX_EPOCH;
     let mut open = vec![path.to_owned()];
     while let Some(dir) = open.pop() {

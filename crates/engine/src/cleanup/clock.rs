@@ -13,8 +13,9 @@ use crate::isolation::Isolation;
 use crate::owner::this_process;
 
 const FACT: &str = "clock";
-/// Clocks are corrected by small steps all the time.
-const TOLERANCE: SignedDuration = SignedDuration::from_hours(1);
+/// Clocks are corrected by small steps all the time; a larger one would make what is protected by
+/// `cleanup.grace` look old.
+const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The time, the boot that it was in, and how long that boot had lasted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,7 @@ mod tests {
         };
         assert!(after(6, 16, "a").is_steady_after(&start));
         assert!(after(24 * 30, 24 * 30 + 10, "a").is_steady_after(&start), "nobody looked for a month");
+        assert!(!after(7, 16, "a").is_steady_after(&start), "put forward by an hour");
         assert!(!after(30, 16, "a").is_steady_after(&start), "put forward by a day");
         assert!(!after(-3, 16, "a").is_steady_after(&start), "put back");
         assert!(after(30, 1, "b").is_steady_after(&start), "it was switched off");

@@ -10,6 +10,8 @@ mod room;
 mod schedule;
 mod select;
 
+use std::path::Path;
+
 use grove_model::{Codebase, Environment, Moment};
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -17,12 +19,12 @@ use serde::Serialize;
 use crate::isolation::{Isolation, IsolationError};
 use crate::owner::this_process;
 use crate::removal::{Asker, BranchWish, Plan, RemovalWish};
-use crate::standing::Standing;
+use crate::standing::{Standing, last_change};
 use crate::words::Problem;
 
 pub use closed::Closed;
 pub use room::Full;
-pub use select::{Scope, Why, select};
+pub use select::{Choice, Grace, Rules, Scope, Spared, Why, select};
 
 /// What a clean-up did, or would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -104,6 +106,7 @@ impl Isolation {
         progress: Progress<'_>,
     ) -> Result<Report, IsolationError> {
         let now = Moment::now();
+        let grace = self.grace(now).filter(|_| scope == Scope::Everything);
         // Only what is judged by its age needs the clock; a dry run leaves no note of it.
         let steady = match (scope, dry_run) {
             (Scope::Merged, _) => true,
@@ -111,30 +114,12 @@ impl Isolation {
             (_, false) => self.clock_is_steady(now).await?,
         };
         if !steady {
-            tracing::warn!("the clock jumped since the last clean-up: nothing counts as stale or expired this time");
+            tracing::warn!("the clock jumped since the last clean-up: nothing counts as old or expired this time");
         }
-        let environments = self.store.environments(codebase.id, false).await?;
-        let here: Vec<Environment> = environments.into_iter().filter(|e| e.node == self.node).collect();
-        let standings = self.standings(codebase, &here, now).await?;
-        let mut report = Report::default();
-        for (done, environment) in here.iter().enumerate() {
-            progress(done, here.len());
-            let Some(standing) = standings.get(&environment.id) else { continue };
-            match select(environment, standing, scope, steady) {
-                Some(why) => {
-                    let wish = RemovalWish {
-                        branch: branch_wish(Some(standing)),
-                        asker: asker.clone(),
-                        ..RemovalWish::default()
-                    };
-                    self.clean_one(codebase, environment, &wish, why, dry_run, &mut report).await;
-                }
-                None => continue,
-            }
-        }
-        progress(here.len(), here.len());
+        let rules = Rules { scope, steady, grace };
+        let report = self.clean_by(&rules, asker, codebase, dry_run, progress).await?;
         if scope == Scope::Everything && !dry_run {
-            self.measure(codebase, &here).await;
+            self.measure(codebase, &self.environments_here(codebase).await?).await;
         }
         if scope == Scope::Everything && steady && !dry_run {
             let swept = self.sweep_trash(codebase, now).await?;
@@ -142,6 +127,53 @@ impl Isolation {
                 tracing::info!("{} environments left the trash for good", swept.expired.len());
             }
         }
+        Ok(report)
+    }
+
+    /// What protects environments from whatever happens by itself; `None` if nothing does.
+    fn grace(&self, now: Moment) -> Option<Grace> {
+        let length = self.settings.cleanup_grace();
+        (!length.is_zero()).then_some(Grace { now, length })
+    }
+
+    async fn environments_here(&self, codebase: &Codebase) -> Result<Vec<Environment>, IsolationError> {
+        let all = self.store.environments(codebase.id, false).await?;
+        Ok(all.into_iter().filter(|environment| environment.node == self.node).collect())
+    }
+
+    /// Removes what the rules choose.
+    async fn clean_by(
+        &self,
+        rules: &Rules,
+        asker: &Asker,
+        codebase: &Codebase,
+        dry_run: bool,
+        progress: Progress<'_>,
+    ) -> Result<Report, IsolationError> {
+        let here = self.environments_here(codebase).await?;
+        let standings = self.standings(codebase, &here, Moment::now()).await?;
+        let mut report = Report::default();
+        for (done, environment) in here.iter().enumerate() {
+            progress(done, here.len());
+            let Some(standing) = standings.get(&environment.id) else { continue };
+            match choose(environment, standing, rules).await {
+                Choice::Leave => {}
+                Choice::Spare(spared) => report.skipped.push(Skipped {
+                    id: environment.id.to_string(),
+                    branch: environment.branch.to_string(),
+                    reason: spared.to_string(),
+                }),
+                Choice::Remove(why) => {
+                    let wish = RemovalWish {
+                        branch: branch_wish(Some(standing)),
+                        asker: asker.clone(),
+                        ..RemovalWish::default()
+                    };
+                    self.clean_one(codebase, environment, &wish, why, dry_run, &mut report).await;
+                }
+            }
+        }
+        progress(here.len(), here.len());
         Ok(report)
     }
 
@@ -195,6 +227,19 @@ impl Isolation {
                 (!reasons.is_empty()).then(|| reason_of(self.refusal(environment.clone(), reasons)))
             }
         })
+    }
+}
+
+/// The choice, with a look at the disk: every file only of what is to go.
+async fn choose(environment: &Environment, standing: &Standing, rules: &Rules) -> Choice {
+    let is_gone = !environment.path.exists() && environment.path.parent().is_some_and(Path::exists);
+    let choice = select(environment, is_gone, standing, rules);
+    let (Choice::Remove(Why::Merged(_) | Why::Stale), Some(grace)) = (choice, rules.grace) else { return choice };
+    let path = environment.path.clone();
+    match tokio::task::spawn_blocking(move || last_change(&path)).await {
+        Ok(Some(changed)) if grace.protects(changed) => Choice::Spare(Spared::Recent(grace.length)),
+        Ok(Some(_)) => choice,
+        Ok(None) | Err(_) => Choice::Spare(Spared::Unreadable),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use grove_model::{Codebase, Environment, Moment, Status};
 
-use super::{Report, Why, select::Scope, select::select};
+use super::{Choice, Report, Rules, Scope, Why, choose};
 use crate::isolation::{Isolation, IsolationError};
+use crate::removal::Asker;
 use crate::standing::Standing;
 
 /// Why there is no room, for people to decide.
@@ -23,8 +24,8 @@ fn takes_a_place(environment: &Environment) -> bool {
 }
 
 impl Isolation {
-    /// Makes room where the limit is reached: merged ones go, then stale ones hibernate; otherwise
-    /// nothing is made.
+    /// Makes room where the limit is reached: merged ones go, then stale ones hibernate, but for those
+    /// that `cleanup.grace` protects; otherwise nothing is made.
     pub(crate) async fn make_room(&self, codebase: &Codebase) -> Result<(), IsolationError> {
         let limit = self.settings.max_worktrees();
         let places = async || {
@@ -35,19 +36,21 @@ impl Isolation {
         if (taken.len() as u64) < limit {
             return Ok(());
         }
-        let merged = self.clean_up(codebase, Scope::Merged, false, &|_, _| {}).await?;
+        let now = Moment::now();
+        let (steady, grace) = (self.clock_is_steady(now).await?, self.grace(now));
+        let rules = Rules { scope: Scope::Merged, steady, grace };
+        let merged = self.clean_by(&rules, &Asker::Person, codebase, false, &|_, _| {}).await?;
         log(&merged);
         let mut taken = places().await?;
         if (taken.len() as u64) < limit {
             return Ok(());
         }
-        let now = Moment::now();
-        let steady = self.clock_is_steady(now).await?;
+        let rules = Rules { scope: Scope::Stale, steady, grace };
         let standings = self.standings(codebase, &taken, now).await?;
         let mut stale: Vec<Environment> = Vec::new();
         for environment in &taken {
             let Some(standing) = standings.get(&environment.id) else { continue };
-            if select(environment, standing, Scope::Stale, steady) == Some(Why::Stale) {
+            if choose(environment, standing, &rules).await == Choice::Remove(Why::Stale) {
                 stale.push(environment.clone());
             }
         }

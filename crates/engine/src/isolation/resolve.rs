@@ -233,12 +233,12 @@ fn describe(candidate: &Candidate) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use grove_model::{BranchName, CodebaseId, EnvironmentId, EnvironmentMetadata, Kind, Moment, Nonce, WorkKey};
 
     use super::*;
 
-    fn environment(kind: Kind, id: &str) -> Environment {
+    pub(crate) fn environment(kind: Kind, id: &str) -> Environment {
         let now = Moment::now();
         Environment {
             id: EnvironmentId::new(),

@@ -154,9 +154,9 @@ fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSett
                 agent.budget = Some(number.ok_or_else(|| must("a number of US dollars, as in 2.50"))?);
             }
             "timeout" => {
-                let read = item.as_str().and_then(|text| Shape::Duration.read(text));
-                let seconds = read.and_then(|value| value.as_count());
-                agent.timeout = Duration::from_secs(seconds.ok_or_else(|| must(&Shape::Duration.wanted()))?);
+                let shape = Shape::Duration { least: 1 };
+                let seconds = item.as_str().and_then(|text| shape.read(text)).and_then(|value| value.as_count());
+                agent.timeout = Duration::from_secs(seconds.ok_or_else(|| must(&shape.wanted()))?);
             }
             "env" => {
                 let variables = item.as_table_like().ok_or_else(|| must("a table of texts"))?;

@@ -66,10 +66,11 @@ pub const KEYS: &[Key] = &[
     key("cleanup.trash_keep_days", Shape::Count { least: 1 }, Some("30")),
     key("cleanup.regenerable", Shape::List, Some("target/,node_modules/,dist/,build/,.venv/,__pycache__/"))
         .in_repository(),
+    key("cleanup.grace", Shape::Duration { least: 0 }, Some("1h")),
     key("cleanup.finish_method", Shape::OneOf(&["merge", "squash"]), Some("merge")),
     key("runs.on_restart", Shape::OneOf(&["ask", "retry"]), Some("ask")),
     key("push", Shape::OneOf(&["ask", "auto", "never"]), Some("ask")),
-    key("init.timeout", Shape::Duration, Some("10m")),
+    key("init.timeout", Shape::Duration { least: 1 }, Some("10m")),
     key("security.allowed_root", Shape::Path, None).also(&["ALLOWED_ROOT_DIRECTORY"]),
     key("security.sandbox", Shape::OneOf(&["enforce", "warn", "off"]), None),
     key("agent.default", Shape::Text, None).in_repository(),

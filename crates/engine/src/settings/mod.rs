@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use grove_git::base::FetchPolicy;
 use grove_git::finish::Method;
+use jiff::SignedDuration;
 
 pub use adapters::{GithubCredentials, GithubSettings};
 pub use agents::{AgentKind, AgentSettings, Permissions};
@@ -213,6 +214,12 @@ impl Settings {
 
     pub fn stale_days(&self) -> u64 {
         self.count("cleanup.stale_days")
+    }
+
+    /// How long the scheduler and the limit leave an environment alone that was just touched.
+    pub fn cleanup_grace(&self) -> SignedDuration {
+        // A hundred years are as good as for ever, and can be counted.
+        SignedDuration::from_secs(self.count("cleanup.grace").min(36_500 * 24 * 3600).cast_signed())
     }
 
     pub fn trash_keep_days(&self) -> u64 {

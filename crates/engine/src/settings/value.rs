@@ -66,8 +66,10 @@ pub enum Shape {
     List,
     /// The same, or one text in a file.
     OneOrMore,
-    /// `90s`, `10m`, `2h`; kept in seconds.
-    Duration,
+    /// `90s`, `10m`, `2h`, and `0` where it may be nothing; kept in seconds.
+    Duration {
+        least: u64,
+    },
     /// `500MB`, `1GiB`; kept in bytes.
     Size,
     /// `auto` or a number.
@@ -89,7 +91,8 @@ impl Shape {
             Shape::Bool => "true or false".to_owned(),
             Shape::List => "a list of texts".to_owned(),
             Shape::OneOrMore => "a text, or a list of texts".to_owned(),
-            Shape::Duration => "a time such as 90s, 10m or 2h".to_owned(),
+            Shape::Duration { least: 0 } => "a time such as 90s, 10m or 2h, or 0".to_owned(),
+            Shape::Duration { .. } => "a time such as 90s, 10m or 2h".to_owned(),
             Shape::Size => "a size such as 500MB or 1GiB".to_owned(),
             Shape::Pool => "auto or a whole number".to_owned(),
             Shape::BranchPrefix => "the beginning of a branch name, such as grove/".to_owned(),
@@ -122,7 +125,9 @@ impl Shape {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Some(Value::List(items.map(str::to_owned).collect()))
             }
-            Shape::Duration => seconds(text).map(|amount| Value::Measure { amount, written: text.to_owned() }),
+            Shape::Duration { least } => seconds(text)
+                .filter(|amount| *amount >= least)
+                .map(|amount| Value::Measure { amount, written: text.to_owned() }),
             Shape::Size => bytes(text).map(|amount| Value::Measure { amount, written: text.to_owned() }),
             Shape::Pool => (text == "auto" || text.parse::<u32>().is_ok()).then(kept)?,
             Shape::BranchPrefix => (text.is_empty() || BranchName::parse(&format!("{text}x")).is_ok()).then(kept)?,
@@ -140,9 +145,10 @@ impl Shape {
             }
             (Shape::List | Shape::OneOrMore, _) => None,
             (Shape::Bool, toml_edit::Value::Boolean(value)) => Some(Value::Bool(*value.value())),
-            (Shape::Count { .. } | Shape::Pool | Shape::Size | Shape::Address, toml_edit::Value::Integer(number)) => {
-                self.read(&number.value().to_string())
-            }
+            (
+                Shape::Count { .. } | Shape::Duration { .. } | Shape::Pool | Shape::Size | Shape::Address,
+                toml_edit::Value::Integer(number),
+            ) => self.read(&number.value().to_string()),
             (Shape::Bool | Shape::Count { .. }, _) => None,
             (_, toml_edit::Value::String(text)) => self.read(text.value()),
             _ => None,
@@ -158,12 +164,13 @@ fn split_unit(text: &str) -> Option<(u64, &str)> {
 fn seconds(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text)?;
     let factor = match unit {
+        "" if number == 0 => 0,
         "s" => 1,
         "m" | "min" => 60,
         "h" => 3600,
         _ => return None,
     };
-    number.checked_mul(factor).filter(|seconds| *seconds > 0)
+    number.checked_mul(factor)
 }
 
 fn bytes(text: &str) -> Option<u64> {
@@ -194,10 +201,15 @@ mod tests {
         assert_eq!(amount(Shape::Size, "1GiB"), Some(1 << 30));
         assert_eq!(amount(Shape::Size, "500 MB"), Some(500_000_000));
         assert_eq!(amount(Shape::Size, "99999999999999TB"), None);
-        assert_eq!(amount(Shape::Duration, "10m"), Some(600));
-        assert_eq!(read(Shape::Duration, "10m").as_deref(), Some("10m"), "shown as it was written");
-        assert_eq!(read(Shape::Duration, "0s"), None);
-        assert_eq!(read(Shape::Duration, "10"), None);
+        let some = Shape::Duration { least: 1 };
+        assert_eq!(amount(some, "10m"), Some(600));
+        assert_eq!(read(some, "10m").as_deref(), Some("10m"), "shown as it was written");
+        assert_eq!(read(some, "0s"), None);
+        assert_eq!(read(some, "0"), None);
+        assert_eq!(read(some, "10"), None);
+        let any = Shape::Duration { least: 0 };
+        assert_eq!([amount(any, "0"), amount(any, "0s"), amount(any, "1h")], [Some(0), Some(0), Some(3600)]);
+        assert_eq!(read(any, "10"), None, "ten of what");
         assert_eq!(read(Shape::Count { least: 1 }, "abc"), None);
         assert_eq!(read(Shape::Count { least: 1 }, "0"), None);
         assert_eq!(read(Shape::Count { least: 1 }, "-3"), None);

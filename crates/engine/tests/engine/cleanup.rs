@@ -12,14 +12,22 @@ use jiff::SignedDuration;
 
 use crate::{World, task};
 
+/// For stories in which things go as soon as they are merged.
+const WITHOUT_GRACE: [(&str, &str); 1] = [("GROVE_CLEANUP_GRACE", "0")];
+
 async fn make(world: &World, name: &str) -> Environment {
     world.isolation.create(&world.codebase, &task(name)).await.unwrap().environment
 }
 
 fn commit(test: &TestRepo, environment: &Environment, file: &str) {
+    commit_at(test, environment, file, None);
+}
+
+fn commit_at(test: &TestRepo, environment: &Environment, file: &str, at: Option<&str>) {
     fs::write(environment.path.join(file), file).unwrap();
     test.git_in(&environment.path, &["add", file]);
-    test.git_in(&environment.path, &["commit", "-q", "-m", file]);
+    let mut command = test.command(&environment.path, &["commit", "-q", "-m", file]);
+    assert!(command.envs(at.map(|at| ("GIT_COMMITTER_DATE", at))).status().unwrap().success());
 }
 
 fn squash(test: &TestRepo, branch: &str) {
@@ -32,12 +40,17 @@ async fn age(world: &World, store: &TestStore, environment: &Environment, days: 
     let then = Moment::now().plus(SignedDuration::from_hours(-24 * days));
     let pool = sqlx::AnyPool::connect(&store.url).await.unwrap();
     for statement in [
-        "UPDATE remote_agent_isolation_environments SET last_activity_at = $1 WHERE id = $2",
+        "UPDATE remote_agent_isolation_environments SET last_activity_at = $1, created_at = $1 WHERE id = $2",
         "UPDATE remote_agent_conversations SET last_activity_at = $1 WHERE isolation_env_id = $2",
     ] {
         sqlx::query(statement).bind(then.to_string()).bind(environment.id.to_string()).execute(&pool).await.unwrap();
     }
     pool.close().await;
+    age_files(environment, days);
+    let _ = world;
+}
+
+fn age_files(environment: &Environment, days: i64) {
     let touched = std::time::SystemTime::now() - std::time::Duration::from_secs(days.unsigned_abs() * 86_400);
     let mut open = vec![environment.path.clone()];
     while let Some(dir) = open.pop() {
@@ -49,7 +62,6 @@ async fn age(world: &World, store: &TestStore, environment: &Environment, days: 
             }
         }
     }
-    let _ = world;
 }
 
 /// As if the clock had been put forward by a day since the last clean-up.
@@ -129,7 +141,7 @@ both_engines! {
 
     async fn merged_ones_go_with_their_branches_and_come_back(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open(&test, &store).await;
+        let world = World::open_with(&test, &store, &WITHOUT_GRACE).await;
         let [fresh, ancestor, squashed, unmerged, dirty] = {
             let mut made = Vec::new();
             for name in ["fresh", "ancestor", "squashed", "unmerged", "dirty"] {
@@ -204,6 +216,57 @@ both_engines! {
         assert_eq!(branches(&clean(&world, Scope::Stale).await), ["spoken"], "the next time it is believed again");
     }
 
+    async fn what_was_touched_lately_is_spared_by_the_cycle_and_by_the_limit(store: TestStore) {
+        let test = old_repository();
+        let world = World::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "5")]).await;
+        let mut made = Vec::new();
+        for name in ["idle", "spoken", "committed", "written", "new"] {
+            let mut wish = task(name);
+            wish.conversation = Some(ConversationRef { platform: "slack".into(), id: name.into() });
+            made.push(world.isolation.create(&world.codebase, &wish).await.unwrap().environment);
+        }
+        for environment in &made {
+            commit_at(&test, environment, environment.branch.as_str(), Some("2020-01-02T00:00:00Z"));
+            test.git(&["merge", "-q", "--no-ff", "-m", "merge", environment.branch.as_str()]);
+        }
+        for environment in &made[..4] {
+            age(&world, &store, environment, 1).await;
+        }
+        let mut wish = task("spoken");
+        wish.conversation = Some(ConversationRef { platform: "slack".into(), id: "spoken".into() });
+        world.isolation.create(&world.codebase, &wish).await.unwrap();
+        commit_at(&test, &made[2], "again", None);
+        test.git(&["merge", "-q", "--no-ff", "-m", "merge", "committed"]);
+        age_files(&made[2], 1);
+        fs::write(made[3].path.join("written"), "written").unwrap();
+
+        let kept = ["spoken", "committed", "written", "new"];
+        let dry = world.isolation.clean_up(&world.codebase, Scope::Everything, true, &|_, _| {}).await.unwrap();
+        assert_eq!(branches(&dry), ["idle"]);
+        assert_eq!(dry.skipped.iter().map(|skipped| skipped.branch.as_str()).collect::<Vec<_>>(), kept);
+        // The limit takes the same one, and then nothing.
+        make(&world, "sixth").await;
+        assert!(!made[0].path.exists() && made[1..].iter().all(|environment| environment.path.exists()));
+        let full = world.isolation.create(&world.codebase, &task("seventh")).await.unwrap_err();
+        assert!(matches!(&full, IsolationError::Full(full) if (full.merged, full.active) == (4, 1)), "{full}");
+        let report = clean(&world, Scope::Everything).await;
+        assert_eq!((branches(&report), report.failed.len()), (vec![], 0));
+        for skipped in &report.skipped {
+            assert_eq!(skipped.reason, "It was created, spoken to or changed less than 1h ago.", "{}", skipped.branch);
+        }
+        assert_eq!(report.skipped.len(), 4);
+        // A clock that was put forward makes nothing old.
+        for environment in &made[1..] {
+            age(&world, &store, environment, 1).await;
+        }
+        put_clock_forward(&world).await;
+        let report = clean(&world, Scope::Everything).await;
+        assert_eq!(branches(&report), Vec::<&str>::new());
+        assert!(report.skipped.iter().any(|skipped| skipped.reason.contains("The clock jumped")), "{report:?}");
+        // Whoever asks for it gets it all.
+        assert_eq!(branches(&clean(&world, Scope::Merged).await), kept);
+    }
+
     async fn only_one_cycle_runs_at_a_time(store: TestStore) {
         let test = TestRepo::new();
         let world = World::open(&test, &store).await;
@@ -223,7 +286,7 @@ both_engines! {
 
     async fn one_that_fails_does_not_stop_the_rest(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open(&test, &store).await;
+        let world = World::open_with(&test, &store, &WITHOUT_GRACE).await;
         let mut made = Vec::new();
         for name in ["a", "b", "c", "d"] {
             let environment = make(&world, name).await;
@@ -271,7 +334,7 @@ both_engines! {
 
     async fn at_the_limit_merged_ones_go_then_stale_ones_sleep_then_nothing_is_made(store: TestStore) {
         let test = old_repository();
-        let world = World::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "3")]).await;
+        let world = World::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "3"), WITHOUT_GRACE[0]]).await;
         let (merged, idle) = (make(&world, "merged").await, make(&world, "idle").await);
         make(&world, "busy").await;
         commit(&test, &merged, "merged");
@@ -346,7 +409,7 @@ async fn a_cycle_over_many_removes_the_right_ones_and_reports_the_rest() {
     let long = std::env::var_os("GROVE_TEST_LONG").is_some();
     let count = if long { 500 } else { 30 };
     let (test, store) = (TestRepo::new(), TestStore::new(grove_testkit::Engine::Sqlite));
-    let world = World::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "10000")]).await;
+    let world = World::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "10000"), WITHOUT_GRACE[0]]).await;
     let mut made = Vec::new();
     for n in 0..count {
         made.push(make(&world, &format!("w{n}")).await);

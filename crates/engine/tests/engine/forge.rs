@@ -62,7 +62,7 @@ async fn listed(isolation: &Isolation, codebase: &Codebase) -> Vec<(String, Stat
 both_engines! {
     async fn the_forge_is_believed_for_the_very_commit_that_it_merged(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open(&test, &store).await;
+        let world = World::open_with(&test, &store, &[("GROVE_CLEANUP_GRACE", "0")]).await;
         let merged = make(&world, "merged").await;
         let moved_on = make(&world, "moved-on").await;
         make(&world, "unheard-of").await;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod blocked;
+mod cleanup;
 mod codebase;
 mod crash;
 mod crash_finish;

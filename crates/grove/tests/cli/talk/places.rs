@@ -171,7 +171,7 @@ both_engines! {
     fn at_the_limit_the_answer_says_how_things_stand(store: TestStore) {
         let grove = registered(store);
         let mut command = serve(&grove);
-        let server = TestServer::run({ command.env("MAX_WORKTREES_PER_CODEBASE", "2"); command }, &grove);
+        let server = TestServer::run({ command.env("MAX_WORKTREES_PER_CODEBASE", "2").env("GROVE_CLEANUP_GRACE", "0"); command }, &grove);
         for number in [1, 2] {
             server.ask_with(&issue(&format!("i{number}"), "github", number, "git commit -q --allow-empty -m x; echo x > f"));
         }
