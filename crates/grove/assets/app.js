@@ -20,8 +20,8 @@ function complain(text) {
 
 function sentenceOf(body) {
   try {
-    const { message, hint } = JSON.parse(body).error;
-    return `${message} ${hint}`.trim();
+    const { message, hint, reasons = [] } = JSON.parse(body).error;
+    return [message, ...reasons.map((reason) => reason.message), hint].join(' ').trim();
   } catch {
     return 'The server did not answer as expected. Load the page again.';
   }

@@ -10,10 +10,13 @@ use crate::{ConversationRef, Store, StoreError};
 
 const LEAVE: &str = "UPDATE remote_agent_isolation_environments \
      SET status = $3, owner = $4, lease_until = $5, updated_at = $6 WHERE id = $1 AND status = $2";
+// What hibernated comes back awake, as it was before.
 const PUT: &str = "INSERT INTO grove_trash (environment_id, phase, from_status, manifest, removed_at, sleeps) \
      VALUES ($1, 'moving', $2, $3, $4, $5) ON CONFLICT (environment_id) DO UPDATE SET phase = 'moving', \
-     from_status = excluded.from_status, manifest = excluded.manifest, removed_at = excluded.removed_at, \
-     keep_until = NULL, compacted_at = NULL, conversations = '[]', sleeps = excluded.sleeps";
+     from_status = CASE excluded.from_status WHEN 'hibernated' THEN grove_trash.from_status \
+       ELSE excluded.from_status END, \
+     manifest = excluded.manifest, removed_at = excluded.removed_at, keep_until = NULL, compacted_at = NULL, \
+     conversations = '[]', sleeps = excluded.sleeps";
 const PHASE: &str = "UPDATE grove_trash SET phase = $2, keep_until = $3, conversations = $4 WHERE environment_id = $1";
 const END_SLEEP: &str = "UPDATE grove_trash SET sleeps = 0, keep_until = $2 WHERE environment_id = $1";
 const RETURNING: &str = "UPDATE grove_trash SET phase = 'returning' WHERE environment_id = $1 AND phase = 'kept'";

@@ -35,10 +35,6 @@ impl Isolation {
         }
         // It may have been moved while we waited.
         let environment = self.as_it_is(codebase, environment).await?;
-        if environment.status == Status::Hibernated {
-            drop(lock);
-            return Box::pin(self.remove_sleeping(codebase, &environment, wish)).await;
-        }
         let mut plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
         if let (Plan::Remove(_), Holder::Commands(_), true) = (&plan, &holder, wish.force) {
             if !lock.end_commands().await.map_err(lock_failed)? {
@@ -48,6 +44,11 @@ impl Isolation {
             plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
         }
         match plan {
+            Plan::Gone if environment.status == Status::Hibernated => {
+                self.store.end_sleep(environment.id, self.keep_until(Moment::now())).await?;
+                remove_mirror(codebase, &environment);
+                Ok(Removed::Gone)
+            }
             Plan::Gone => {
                 self.end_record(codebase, &environment, Some("its folder is gone")).await?;
                 self.provider.forget(codebase, &environment).await?;
@@ -67,6 +68,9 @@ impl Isolation {
                 }
                 if wish.branch == BranchWish::ByRule {
                     self.let_merged_branch_go(codebase, &environment, &mut removable).await?;
+                }
+                if environment.status == Status::Hibernated {
+                    return self.remove_sleeping(codebase, &environment, &removable, wish).await;
                 }
                 self.put_away(codebase, &environment, &removable, wish, Rest::Trash).await
             }
@@ -151,6 +155,26 @@ impl Isolation {
         manifest.recount = fate == manifest.fate;
         manifest.fate = fate;
         let trashed = Trashed::new(&repo, manifest);
+        self.begin(environment, &trashed, wish, rest).await?;
+        if let Err(error) = self.bury(&repo, &trashed, subject, removable).await {
+            let error = error.explained(&repo.common_dir);
+            return Err(self.give_way(&repo, &trashed, error).await);
+        }
+        let mut removed = self.bury_rest(codebase, environment, &trashed, rest).await?;
+        if let Removed::Trashed { may_shed, .. } = &mut removed {
+            *may_shed = removable.look.may_shed;
+        }
+        Ok(removed)
+    }
+
+    /// Puts the intent into the store, with another look at who uses it.
+    pub(super) async fn begin(
+        &self,
+        environment: &Environment,
+        trashed: &Trashed,
+        wish: &RemovalWish,
+        rest: Rest,
+    ) -> Result<(), IsolationError> {
         let manifest = serde_json::to_string(&trashed.manifest)
             .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;
         let but_for: Option<&[ConversationRef]> = match &wish.asker {
@@ -161,9 +185,9 @@ impl Isolation {
             environment: environment.id,
             from: environment.status,
             owner: this_process(),
-            lease_until: now.plus(LEASE),
+            lease_until: Moment::now().plus(LEASE),
             manifest: &manifest,
-            removed_at: now,
+            removed_at: trashed.manifest.removed_at,
             sleeps: rest == Rest::Asleep,
             but_for,
         };
@@ -178,15 +202,7 @@ impl Isolation {
             }
         }
         fault_point("removing");
-        if let Err(error) = self.bury(&repo, &trashed, subject, removable).await {
-            let error = error.explained(&repo.common_dir);
-            return Err(self.give_way(&repo, &trashed, error).await);
-        }
-        let mut removed = self.bury_rest(codebase, environment, &trashed, rest).await?;
-        if let Removed::Trashed { may_shed, .. } = &mut removed {
-            *may_shed = removable.look.may_shed;
-        }
-        Ok(removed)
+        Ok(())
     }
 
     /// Up to the moment when both renames are done.
@@ -277,7 +293,7 @@ pub(super) enum Rest {
 }
 
 /// What becomes of the branch, with what whoever asks knows or wants.
-fn fate_by(seen: &BranchFate, wish: &RemovalWish, rest: Rest) -> BranchFate {
+pub(super) fn fate_by(seen: &BranchFate, wish: &RemovalWish, rest: Rest) -> BranchFate {
     match seen {
         BranchFate::Goes { tip } if rest == Rest::Asleep => BranchFate::InUse { tip: tip.clone() },
         BranchFate::OwnCommits { tip, .. }

@@ -1,9 +1,14 @@
 //! Putting an environment to sleep, and waking it: removal and undo without an end.
 
+use std::path::Path;
+
+use grove_git::lock::Holder;
+use grove_git::removal::Trashed;
+use grove_git::removal::look::look_in_trash;
 use grove_model::{Codebase, Environment, Moment, Question, Status};
 
-use super::execute::Rest;
-use super::{Asker, Held, RemovalWish, Removed};
+use super::execute::{Rest, fate_by};
+use super::{Asker, Held, Plan, Removable, RemovalWish, Removed};
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
 
@@ -43,35 +48,63 @@ impl Isolation {
         self.reread(&environment).await
     }
 
-    /// Removes a hibernated one: it is woken, so that it can be asked what speaks against it, and put
-    /// to sleep again if something does. Forced, it need not wake: it is in the trash already, and from
-    /// now on not for ever.
+    /// What a removal of a hibernated one would do. It need not wake for that: it is in the trash already.
+    pub(super) async fn plan_sleeping(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        asker: &Asker,
+        holder: &Holder,
+    ) -> Result<Plan, IsolationError> {
+        if environment.node != self.node {
+            let why = format!("it is on another machine ({})", environment.node);
+            return Err(IsolationError::Broken { path: environment.path.clone(), why });
+        }
+        let trashed = self.sleeping(codebase, environment).await?;
+        let files = &trashed.manifest.files;
+        match files.symlink_metadata() {
+            Ok(_) => {}
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let what = format!("{} cannot be looked at", files.display());
+                return Err(IsolationError::Io { what, source: error });
+            }
+            // Somebody deleted them, unless their disk is away.
+            Err(_) if environment.path.parent().is_some_and(Path::exists) => return Ok(Plan::Gone),
+            Err(_) => return Err(IsolationError::NotMounted(environment.path.clone())),
+        }
+        let needed = self.needed_branches(codebase, environment).await?;
+        let needed: Vec<&str> = needed.iter().map(String::as_str).collect();
+        let look = look_in_trash(&self.repository(codebase), &trashed, &needed).await;
+        let look = look.map_err(IsolationError::Removal)?;
+        let removable = self.with_record(environment, asker, holder, trashed.buried_entry(), look).await?;
+        Ok(Plan::Remove(Box::new(removable)))
+    }
+
+    /// Removes a hibernated one for a caller that has its lock: from now on it is in the trash not for
+    /// ever, and its branch goes by the same rules as any other.
     pub(super) async fn remove_sleeping(
         &self,
         codebase: &Codebase,
         environment: &Environment,
+        removable: &Removable,
         wish: &RemovalWish,
     ) -> Result<Removed, IsolationError> {
-        match self.wake(codebase, environment).await {
-            Ok(awake) => {
-                let removed = self.remove(codebase, &awake, wish).await;
-                if removed.is_err()
-                    && let Err(error) = self.hibernate(codebase, &awake).await
-                {
-                    tracing::warn!(environment = %awake.id, "it stays awake: {error}");
-                }
-                removed
-            }
-            Err(_) if wish.force => {
-                let row = self.store.trash_row(environment.id).await?;
-                let row = row.ok_or_else(|| IsolationError::NotInTrash(environment.branch.to_string()))?;
-                let undo_until = self.keep_until(Moment::now());
-                self.store.end_sleep(environment.id, undo_until).await?;
-                let fate = self.trashed(codebase, &row)?.manifest.fate;
-                Ok(Removed::Trashed { fate, branch_kept: true, undo_until, may_shed: false })
-            }
-            Err(error) => Err(error),
-        }
+        let mut trashed = self.sleeping(codebase, environment).await?;
+        let fate = fate_by(&removable.branch, wish, Rest::Trash);
+        trashed.manifest.recount = fate == removable.look.branch;
+        trashed.manifest.fate = fate;
+        trashed.manifest.removed_at = Moment::now();
+        // Before the intent: from there on a crash goes forward.
+        trashed.write_down(&self.repository(codebase)).await.map_err(IsolationError::Removal)?;
+        self.begin(environment, &trashed, wish, Rest::Trash).await?;
+        self.bury_rest(codebase, environment, &trashed, Rest::Trash).await
+    }
+
+    /// Where a hibernated environment waits.
+    async fn sleeping(&self, codebase: &Codebase, environment: &Environment) -> Result<Trashed, IsolationError> {
+        let row = self.store.trash_row(environment.id).await?;
+        let row = row.ok_or_else(|| IsolationError::NotInTrash(environment.branch.to_string()))?;
+        self.trashed(codebase, &row)
     }
 
     /// Brings a hibernated environment back, at the same path.

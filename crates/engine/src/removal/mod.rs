@@ -86,7 +86,7 @@ pub(crate) struct Held {
 
 impl Removable {
     pub fn fingerprint(&self) -> &Fingerprint {
-        &self.look.fingerprint
+        &self.look.findings.fingerprint
     }
 
     pub fn branch(&self) -> &BranchFate {

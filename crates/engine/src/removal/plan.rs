@@ -1,9 +1,11 @@
 //! Everything that speaks against a removal.
 
+use std::path::PathBuf;
+
 use grove_git::lock::{EnvironmentLock, Holder};
 use grove_git::removal::BranchFate;
 use grove_git::removal::look::{Subject, look};
-use grove_git::{Repository, links};
+use grove_git::{Look, Repository, links};
 use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 
 use super::{Asker, Held, Plan, Removable};
@@ -101,6 +103,9 @@ impl Isolation {
         asker: &Asker,
         holder: &Holder,
     ) -> Result<Plan, IsolationError> {
+        if environment.status == Status::Hibernated {
+            return self.plan_sleeping(codebase, environment, asker, holder).await;
+        }
         let broken = |why: String| IsolationError::Broken { path: environment.path.clone(), why };
         let (entry, flaw) = match on_disk(environment, &codebase.git_common_dir) {
             OnDisk::Gone => return Ok(Plan::Gone),
@@ -120,30 +125,49 @@ impl Isolation {
             return Ok(Plan::Release);
         }
         let repo = self.repository(codebase);
-        // What new work starts from, here or in any other environment.
-        let all = self.store.environments(codebase.id, false).await?;
-        let bases = all.iter().filter(|other| other.id != environment.id).filter_map(|other| other.base_ref.as_deref());
-        let configured = [codebase.default_branch.as_deref(), self.settings.base_branch()].into_iter().flatten();
-        let needed: Vec<&str> = configured.chain(bases).collect();
+        let needed = self.needed_branches(codebase, environment).await?;
         let subject = Subject {
             path: &environment.path,
             entry: &entry,
             branch: &environment.branch,
-            needed: &needed,
+            needed: &needed.iter().map(String::as_str).collect::<Vec<_>>(),
             regenerable: self.settings.regenerable(),
         };
-        let look = Box::pin(look(&repo, subject)).await;
-        let mut checks = look.answers.clone();
+        let mut look = Box::pin(look(&repo, subject)).await;
         if let Some(why) = flaw {
-            checks.retain(|(question, _)| *question != Question::Changes);
-            checks.insert(0, (Question::Changes, Answer::Unknown(why)));
+            look.findings.set(Question::Changes, Answer::Unknown(why));
         }
+        Ok(Plan::Remove(Box::new(self.with_record(environment, asker, holder, entry, look).await?)))
+    }
+
+    /// What new work starts from, here or in any other environment.
+    pub(super) async fn needed_branches(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<Vec<String>, IsolationError> {
+        let all = self.store.environments(codebase.id, false).await?;
+        let bases = all.into_iter().filter(|other| other.id != environment.id).filter_map(|other| other.base_ref);
+        let configured = [codebase.default_branch.as_deref(), self.settings.base_branch()].into_iter().flatten();
+        Ok(configured.map(str::to_owned).chain(bases).collect())
+    }
+
+    /// Adds the record's answers to what git and the disk say.
+    pub(super) async fn with_record(
+        &self,
+        environment: &Environment,
+        asker: &Asker,
+        holder: &Holder,
+        entry: PathBuf,
+        look: Look,
+    ) -> Result<Removable, IsolationError> {
+        let mut checks = look.findings.answers.clone();
         checks.push((Question::LiveRun, live_run(holder)));
         checks.push((Question::Conversations, self.used_by(environment, asker).await?));
         let pr = environment.metadata.pr.as_ref().filter(|pr| pr.is_open());
         checks.push((Question::PullRequest, Answer::of(pr.map(|pr| format!("#{}", pr.number)))));
         let branch = look.branch.clone();
-        Ok(Plan::Remove(Box::new(Removable { checks, entry, look, branch })))
+        Ok(Removable { checks, entry, look, branch })
     }
 
     async fn used_by(&self, environment: &Environment, asker: &Asker) -> Result<Answer, IsolationError> {
@@ -184,7 +208,7 @@ pub(crate) fn knows(entry: &std::path::Path, path: &std::path::Path) -> bool {
 }
 
 /// The entry of a worktree that only lost its `.git`; nothing else stands there.
-fn unlinked(codebase: &Codebase, environment: &Environment) -> Result<Option<std::path::PathBuf>, IsolationError> {
+fn unlinked(codebase: &Codebase, environment: &Environment) -> Result<Option<PathBuf>, IsolationError> {
     let failed = |source| IsolationError::Io { what: "git's entries cannot be looked at".to_owned(), source };
     let lost = environment.path.join(".git").symlink_metadata();
     if !environment.path.is_dir() || !lost.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {

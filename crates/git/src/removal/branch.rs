@@ -14,7 +14,7 @@ use super::RemovalError;
 use super::look::{Subject, is_waiting_for};
 use crate::durable::{SMALL, read_plain, write_synced};
 use crate::lock::repository_lock;
-use crate::parse::{Status, WorktreeEntry};
+use crate::parse::WorktreeEntry;
 use crate::{GitError, Repository, links};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,18 +46,28 @@ impl BranchFate {
     }
 }
 
-/// What may become of a worktree's branch when it goes.
-pub(super) async fn fate(repo: &Repository, subject: Subject<'_>, status: &Status) -> BranchFate {
-    match try_fate(repo, subject, status).await {
+/// What may become of a worktree's branch when it goes. `on`, `head`: what is checked out there.
+pub(super) async fn fate(
+    repo: &Repository,
+    subject: Subject<'_>,
+    on: Option<&str>,
+    head: Option<&CommitSha>,
+) -> BranchFate {
+    match try_fate(repo, subject, on, head).await {
         Ok(fate) => fate,
         Err(why) => BranchFate::Unknown { why },
     }
 }
 
-async fn try_fate(repo: &Repository, subject: Subject<'_>, status: &Status) -> Result<BranchFate, String> {
+async fn try_fate(
+    repo: &Repository,
+    subject: Subject<'_>,
+    on: Option<&str>,
+    head: Option<&CommitSha>,
+) -> Result<BranchFate, String> {
     let (branch, name) = (subject.branch, subject.branch.full_ref());
-    let tip = match &status.head {
-        Some(head) if status.branch.as_deref() == Some(branch.as_str()) => head.clone(),
+    let tip = match head {
+        Some(head) if on == Some(branch.as_str()) => head.clone(),
         _ => match repo.commit_of(&name).await.map_err(|error| error.to_string())? {
             Some(tip) => tip,
             None => return Ok(BranchFate::Absent),

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{self, BranchFate};
 use super::nested::{self, Nested, Walk};
-use super::pins;
+use super::trash::{KEPT_LINK, Trashed};
+use super::{RemovalError, pins};
 use crate::durable::{SMALL, read_plain};
 use crate::parse::{self, Status};
-use crate::settled::{Temporary, settled_index, stamp_of, temporary_index};
+use crate::settled::{Instant, Temporary, settled_index, stamp_of, temporary_index};
 use crate::{GitError, Place, Repository, links};
 
 pub(super) const STATUS: [&str; 5] =
@@ -41,12 +42,20 @@ pub struct Subject<'a> {
     pub regenerable: &'a [String],
 }
 
-/// What was found.
-#[derive(Clone, Debug)]
-pub struct Look {
+/// What speaks for and against it at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings {
     /// One for every question that git or the disk can answer.
     pub answers: Vec<(Question, Answer)>,
     pub fingerprint: Fingerprint,
+    /// When a file was last touched; missing if one could not be looked at.
+    newest: Option<Instant>,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub findings: Findings,
     /// Of the moment before everything was asked.
     pub stamp: Stamp,
     pub branch: BranchFate,
@@ -64,9 +73,9 @@ pub struct Look {
 impl Look {
     fn unknown(error: &GitError, fingerprint: Fingerprint, stamp: Stamp) -> Self {
         let asked = [Question::Changes, Question::Untracked, Question::DetachedCommits, Question::Submodules];
+        let answers = asked.into_iter().map(|question| (question, Answer::unknown(error))).collect();
         Self {
-            answers: asked.into_iter().map(|question| (question, Answer::unknown(error))).collect(),
-            fingerprint,
+            findings: Findings { answers, fingerprint, newest: None },
             stamp,
             branch: BranchFate::Unknown { why: error.to_string() },
             head_branch: None,
@@ -96,23 +105,91 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
     let ((asked, walk, submodules), hidden) = tokio::join!(asking, hidden_answer(repo, subject));
     let mut look = match asked {
         Ok((status, fingerprint)) => {
-            let fate = branch::fate(repo, subject, &status).await;
+            let fate = branch::fate(repo, subject, status.branch.as_deref(), status.head.as_ref()).await;
             judge(repo, subject, &status, fingerprint, before, fate).await
         }
         Err((error, fingerprint)) => Look::unknown(&error, fingerprint, before),
     };
-    look.answers.push((Question::HiddenChanges, hidden));
-    look.answers.push((Question::InProgress, Answer::of(in_progress(subject.entry).map(str::to_owned))));
-    look.answers.push((Question::Locked, locked(subject.entry)));
+    look.findings.set(Question::HiddenChanges, hidden);
+    look.findings.set(Question::InProgress, Answer::of(in_progress(subject.entry).map(str::to_owned)));
+    look.findings.set(Question::Locked, locked(subject.entry));
     if !submodules {
-        look.answers.retain(|(question, _)| *question != Question::Submodules);
         let why = "a repository inside it could not be asked safely";
-        look.answers.push((Question::Submodules, Answer::unknown(why)));
+        look.findings.set(Question::Submodules, Answer::unknown(why));
     }
     look_inside(repo, subject, &walk, &mut look).await;
     look.may_shed = !walk.regenerable.is_empty();
-    look.answers.sort_by_key(|(question, _)| Question::ALL.iter().position(|known| known == question));
+    look.findings.newest = walk.newest;
     look
+}
+
+impl Findings {
+    /// Takes an answer in place of what was known. They stay in the order of the questions.
+    pub fn set(&mut self, question: Question, answer: Answer) {
+        self.answers.retain(|(known, _)| *known != question);
+        self.answers.push((question, answer));
+        self.answers.sort_by_key(|(question, _)| Question::ALL.iter().position(|known| known == question));
+    }
+}
+
+/// Looks at a worktree that hibernates, where it is. What it holds was found out when it was put away
+/// and cannot be asked again there: files that git holds were taken out, and nothing inside leads to its
+/// repository. What others did since is asked: to its files, and to the commits that it has.
+pub async fn look_in_trash(repo: &Repository, trashed: &Trashed, needed: &[&str]) -> Result<Look, RemovalError> {
+    let (manifest, entry, branch) = (&trashed.manifest, trashed.buried_entry(), trashed.branch()?);
+    let stamp = stamp(&entry);
+    let mut findings = match &manifest.findings {
+        Some(findings) => {
+            let mut findings = findings.clone();
+            if let Some(why) = touched_since(&manifest.files, findings.newest).await {
+                findings.set(Question::Changes, Answer::Unknown(why));
+            }
+            findings
+        }
+        None => {
+            let why = "an older version put it away; wake it to find out";
+            let answers = vec![(Question::Changes, Answer::unknown(why))];
+            Findings { answers, fingerprint: Fingerprint(short_hash(&stamp.0, 32)), newest: None }
+        }
+    };
+    if let (None, Some(head)) = (&manifest.head_branch, &manifest.head) {
+        findings.set(Question::DetachedCommits, detached_commits(repo, head).await);
+    }
+    let subject = Subject { path: &manifest.path, entry: &entry, branch: &branch, needed, regenerable: &[] };
+    let fate = match repo.commit_of(&branch.full_ref()).await {
+        Err(error) => BranchFate::Unknown { why: error.to_string() },
+        Ok(None) => BranchFate::Absent,
+        Ok(now) if manifest.head_branch.as_deref() == Some(branch.as_str()) && now != manifest.head => {
+            BranchFate::Unknown { why: "it was moved while the worktree hibernated".to_owned() }
+        }
+        Ok(_) => branch::fate(repo, subject, manifest.head_branch.as_deref(), manifest.head.as_ref()).await,
+    };
+    Ok(Look {
+        findings,
+        stamp,
+        branch: fate,
+        head_branch: manifest.head_branch.clone(),
+        head: manifest.head.clone(),
+        // All that it may hold is pinned.
+        index_differs: true,
+        submodules: manifest.submodules.clone(),
+        may_shed: false,
+    })
+}
+
+/// Why it is not known what the files are now, if something was done to them since.
+async fn touched_since(files: &Path, newest: Option<Instant>) -> Option<String> {
+    let files = files.to_owned();
+    let walk = move || nested::walk_but_for(&files, &[], &[".git", KEPT_LINK]);
+    let Some(newest) = newest else { return Some("not all of its files could be looked at".to_owned()) };
+    match tokio::task::spawn_blocking(walk).await {
+        Err(error) => Some(error.to_string()),
+        Ok(Walk { unreadable: Some((folder, why)), .. }) => Some(format!("{}: {why}", folder.display())),
+        Ok(Walk { newest: None, .. }) => Some("not all of its files can be looked at".to_owned()),
+        Ok(Walk { newest: Some(now), .. }) => {
+            (now > newest).then(|| "something was written there while it hibernated".to_owned())
+        }
+    }
 }
 
 fn place<'a>(repo: &'a Repository, subject: Subject<'a>) -> Place<'a> {
@@ -171,6 +248,23 @@ async fn ask_status(
     }
 }
 
+/// `1 commit`, `2 commits`; nothing for none.
+fn several(count: usize, what: &str) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        more => Some(format!("{more} {what}s")),
+    }
+}
+
+/// Commits of a detached HEAD that no ref holds.
+async fn detached_commits(repo: &Repository, head: &CommitSha) -> Answer {
+    match branch::own_commits(repo, head, None).await {
+        Ok(count) => Answer::of(several(usize::try_from(count).unwrap_or(usize::MAX), "commit")),
+        Err(error) => Answer::unknown(error),
+    }
+}
+
 async fn judge(
     repo: &Repository,
     subject: Subject<'_>,
@@ -180,30 +274,22 @@ async fn judge(
     fate: BranchFate,
 ) -> Look {
     let counts = &status.counts;
-    let several = |count: usize, what: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        more => Some(format!("{more} {what}s")),
-    };
     let parts =
         [(counts.staged, "staged change"), (counts.unstaged, "unstaged change"), (counts.conflicts, "conflict")];
     let changes: Vec<String> = parts.into_iter().filter_map(|(count, what)| several(count, what)).collect();
     let detached = match (&status.branch, &status.head) {
-        (None, Some(head)) => match branch::own_commits(repo, head, None).await {
-            Ok(count) => Answer::of(several(count as usize, "commit")),
-            Err(error) => Answer::unknown(error),
-        },
+        (None, Some(head)) => detached_commits(repo, head).await,
         _ => Answer::No,
     };
     let changed = Some(changes.join(", ")).filter(|text| !text.is_empty());
+    let answers = vec![
+        (Question::Changes, Answer::of(changed)),
+        (Question::Untracked, Answer::of(several(counts.untracked, "untracked file or folder"))),
+        (Question::Submodules, Answer::of(several(counts.submodules, "changed submodule"))),
+        (Question::DetachedCommits, detached),
+    ];
     Look {
-        answers: vec![
-            (Question::Changes, Answer::of(changed)),
-            (Question::Untracked, Answer::of(several(counts.untracked, "untracked file or folder"))),
-            (Question::Submodules, Answer::of(several(counts.submodules, "changed submodule"))),
-            (Question::DetachedCommits, detached),
-        ],
-        fingerprint,
+        findings: Findings { answers, fingerprint, newest: None },
         stamp,
         branch: fate,
         head_branch: status.branch.clone(),
@@ -365,8 +451,8 @@ async fn look_inside(repo: &Repository, subject: Subject<'_>, walk: &Walk, look:
         note(&mut worktrees, unknown.clone());
         note(&mut repositories, unknown);
     }
-    look.answers.push((Question::NestedWorktree, worktrees));
-    look.answers.push((Question::NestedRepository, repositories));
+    look.findings.set(Question::NestedWorktree, worktrees);
+    look.findings.set(Question::NestedRepository, repositories);
 }
 
 /// Pins what only this worktree's git directory holds, before it goes where gc does not look.

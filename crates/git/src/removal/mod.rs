@@ -27,7 +27,7 @@ use grove_model::{CommitSha, human_size};
 use crate::GitError;
 
 pub use branch::BranchFate;
-pub use look::{Fingerprint, Look};
+pub use look::{Findings, Fingerprint, Look};
 pub use trash::{Manifest, Trashed};
 
 /// What refs, pins and lists of one removal take at most.

@@ -26,6 +26,11 @@ pub(crate) struct Walk {
 
 /// Looks into every folder, also ignored ones, without following links.
 pub(crate) fn walk(root: &Path, regenerable: &[String]) -> Walk {
+    walk_but_for(root, regenerable, &[".git"])
+}
+
+/// The same; files of these names in the root are no files of the worktree.
+pub(crate) fn walk_but_for(root: &Path, regenerable: &[String], links: &[&str]) -> Walk {
     let mut found = Walk { newest: Some((0, 0)), ..Walk::default() };
     // Each with whether it lies in a folder that can be made again.
     let mut open = vec![(PathBuf::new(), false)];
@@ -38,7 +43,7 @@ pub(crate) fn walk(root: &Path, regenerable: &[String]) -> Walk {
                 let (name, kind) = (entry.file_name(), entry.file_type()?);
                 bare += usize::from(name == "HEAD" && kind.is_file());
                 bare += usize::from((name == "objects" || name == "refs") && kind.is_dir());
-                let link_to_git = name == ".git" && below.as_os_str().is_empty();
+                let link_to_git = below.as_os_str().is_empty() && links.iter().any(|link| name == *link);
                 if !kind.is_dir() && !link_to_git {
                     let touched = entry.metadata().ok().map(|meta| last_touched(&meta));
                     found.newest = found.newest.zip(touched).map(|(newest, touched)| newest.max(touched));

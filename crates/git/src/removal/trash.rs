@@ -20,7 +20,7 @@ use grove_model::{BranchName, CommitSha, EnvironmentId, Moment};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use super::look::{Look, Subject};
+use super::look::{Findings, Look, Subject};
 use super::{BranchFate, RemovalError, branch, compact, pins};
 use crate::durable::{SMALL, read_plain, read_plain_at, sync_dir, write_synced};
 use crate::lock::grove_dir;
@@ -30,7 +30,7 @@ use crate::{Repository, parse, settled};
 pub const FOLDER: &str = ".grove-trash";
 const MANIFEST: &str = "manifest.json";
 /// The files' own `.git` while they are here.
-const KEPT_LINK: &str = ".git-in-trash";
+pub(super) const KEPT_LINK: &str = ".git-in-trash";
 /// A lock that is being written.
 const UNFINISHED_LOCK: &str = "grove-locked";
 /// Says that it is being deleted for good.
@@ -59,6 +59,9 @@ pub struct Manifest {
     /// The time of the directory itself.
     pub modified: Option<SystemTime>,
     pub submodules: Vec<PathBuf>,
+    /// What was found when it was put away; missing where an older version did that.
+    #[serde(default)]
+    pub findings: Option<Findings>,
 }
 
 /// A worktree on its way into the trash, in it, or on its way back.
@@ -88,6 +91,7 @@ impl Manifest {
             locked: subject.entry.join("locked").symlink_metadata().is_ok(),
             modified: subject.path.symlink_metadata().and_then(|meta| meta.modified()).ok(),
             submodules: look.submodules.clone(),
+            findings: Some(look.findings.clone()),
         }
     }
 
@@ -143,7 +147,7 @@ impl Trashed {
         self.buried_entry().symlink_metadata().is_ok()
     }
 
-    fn branch(&self) -> Result<BranchName, RemovalError> {
+    pub(super) fn branch(&self) -> Result<BranchName, RemovalError> {
         BranchName::parse(&self.manifest.branch).map_err(|error| RemovalError::BadManifest(error.to_string()))
     }
 
@@ -160,16 +164,22 @@ impl Trashed {
                 return Err(RemovalError::OtherFileSystem(thing.clone()));
             }
         }
+        self.write_down(repo).await?;
+        if !self.manifest.locked {
+            self.lock(&self.entry).map_err(cannot_make(&self.entry))?;
+        }
+        sync_dir(&self.aside).map_err(cannot_make(&self.aside))
+    }
+
+    /// Writes the manifest, and what goes with the branch if that is to go.
+    pub async fn write_down(&self, repo: &Repository) -> Result<(), RemovalError> {
         let text =
             serde_json::to_vec_pretty(&self.manifest).map_err(|error| RemovalError::BadManifest(error.to_string()))?;
         write_synced(&self.aside.join(MANIFEST), text).map_err(cannot_make(&self.aside))?;
         if matches!(self.manifest.fate, BranchFate::Goes { .. }) {
             branch::keep_traces(repo, &self.branch()?, &self.aside).await?;
         }
-        if !self.manifest.locked {
-            self.lock(&self.entry).map_err(cannot_make(&self.entry))?;
-        }
-        sync_dir(&self.aside).map_err(cannot_make(&self.aside))
+        Ok(())
     }
 
     /// The first rename: from here on a removal goes forward.

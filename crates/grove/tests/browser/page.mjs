@@ -157,6 +157,15 @@ try {
   await cards.locator('.state', { hasText: 'dirty' }).waitFor();
   await page.locator('#status [data-dismiss]').click();
 
+  step('one that hibernates has a true plan too');
+  await page.fill('#message', `/worktree hibernate ${branch}`);
+  await page.keyboard.press('Enter');
+  await cards.locator('.state', { hasText: 'hibernated' }).waitFor();
+  await removeAnyway();
+  await page.locator('#undo').click();
+  await cards.locator('.state', { hasText: 'dirty' }).waitFor();
+  await page.locator('#status [data-dismiss]').click();
+
   step('a second conversation gets an environment of its own, and the first can be found again');
   await page.getByRole('link', { name: 'New conversation' }).first().click();
   await page.getByText('What shall be done?').waitFor();

@@ -174,6 +174,20 @@ both_engines! {
         println!("killed at {points} steps of hibernating and waking, 0 violations");
     }
 
+    fn killed_at_every_step_of_removing_what_sleeps_it_sleeps_or_comes_back_whole(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let subject = Subject::new(&grove);
+        for step in ["removing", "entry-buried", "branch-gone", "destroyed"] {
+            Ran::from(&mut verb(&grove, "hibernate", "x")).ok();
+            killed(grove.command(["worktree", "remove", "x", "--force", "--json"]), step);
+            grove.grove(["doctor"]);
+            assert_eq!(listed(&grove), Vec::<Value>::new(), "{step}");
+            grove.repo.git(&["gc", "--quiet", "--prune=now"]);
+            Ran::from(&mut verb(&grove, "undo", "x")).ok();
+            subject.assert_whole(&format!("removed asleep, {step}"));
+        }
+    }
+
     fn the_next_command_goes_on_where_hibernating_or_waking_was_killed(store: TestStore) {
         let grove = on(store, TestRepo::new());
         let subject = Subject::new(&grove);

@@ -49,6 +49,105 @@ fn status_of(grove: &Sandbox, id: &Value) -> String {
 }
 
 both_engines! {
+    fn what_speaks_against_removing_a_hibernated_one_is_said_the_same_everywhere(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let made = created(&grove, &["x"]);
+        let dir = path(&made);
+        fs::write(dir.join("notes"), "mine").unwrap();
+        fs::write(dir.join("staged"), "mine").unwrap();
+        grove.repo.git_in(&dir, &["add", "staged"]);
+        let (before, branches) = (Picture::of(&dir), grove.repo.branches());
+        let awake = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json();
+        grove.grove(["worktree", "hibernate", "x"]).ok();
+        let trash = dir.parent().unwrap().join(".grove-trash");
+        let asleep = Picture::of(&trash);
+
+        let plan = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json();
+        assert_eq!((plan["action"].as_str(), plan["would_remove"].as_bool()), (Some("remove"), Some(false)), "{plan}");
+        assert_eq!((&plan["reasons"], &plan["checks"]), (&awake["reasons"], &awake["checks"]));
+        let said = grove.grove(["worktree", "remove", "x", "--dry-run"]).ok().stdout;
+        assert!(said.contains("would not be removed") && said.contains("1 staged change"), "{said}");
+        assert_eq!(refused(&grove, "x"), ["uncommitted_changes", "untracked_files"]);
+        let ran = grove.grove(["worktree", "remove", "x", "--json"]).fails(1);
+        assert_eq!(ran.json()["error"]["reasons"], plan["reasons"]);
+        // Asking has not woken it.
+        assert_eq!(status_of(&grove, &made["id"]), "hibernated");
+        assert!(!dir.exists());
+        assert_eq!(asleep.differences(&Picture::of(&trash)), Vec::<String>::new());
+
+        let forced = grove.grove(["worktree", "remove", "x", "--dry-run", "--force", "--json"]).ok().json();
+        assert_eq!((forced["would_remove"].as_bool(), &forced["reasons"]), (Some(true), &serde_json::json!([])));
+        let answer = removed(&grove, &["x", "--force"]);
+        assert_eq!((&answer["removed"], &answer["branch_kept"]), (&true.into(), &forced["branch_kept"]));
+        assert!(answer["undo_until"].as_str().unwrap() > made["created_at"].as_str().unwrap());
+        assert_eq!(status_of(&grove, &made["id"]), "destroyed");
+        assert_eq!(grove.grove(["worktree", "trash", "list", "--json"]).ok().json()[0]["id"], made["id"]);
+        assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "", "everything on it is elsewhere");
+        grove.repo.git(&["gc", "--quiet", "--prune=now"]);
+        assert_eq!(undone(&grove, "x")["status"], "active");
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+        assert_eq!(grove.repo.branches(), branches);
+    }
+
+    fn a_hibernated_one_without_unsaved_work_goes_and_comes_back(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let dir = path(&created(&grove, &["x"]));
+        fs::write(dir.join("own"), "own").unwrap();
+        grove.repo.git_in(&dir, &["add", "own"]);
+        grove.repo.git_in(&dir, &["commit", "-q", "-m", "own"]);
+        let (before, tip) = (Picture::of(&dir), grove.repo.sha("x"));
+        grove.grove(["worktree", "hibernate", "x"]).ok();
+        let plan = grove.grove(["worktree", "remove", "x", "--dry-run"]).ok().stdout;
+        assert!(plan.contains("would be removed") && plan.contains("it has a commit that is nowhere else"), "{plan}");
+        assert_eq!(removed(&grove, &["x"])["branch_kept"], true);
+        assert_eq!(grove.repo.sha("x"), tip);
+        undone(&grove, "x");
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+        // The branch is judged as it is when it goes, not as it was when it was put away.
+        grove.grove(["worktree", "hibernate", "x"]).ok();
+        grove.repo.git(&["merge", "-q", "--ff-only", "x"]);
+        let plan = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json();
+        assert_eq!((&plan["would_remove"], &plan["branch_kept"]), (&true.into(), &false.into()), "{plan}");
+        assert_eq!(removed(&grove, &["x"])["branch_kept"], false);
+        assert_eq!(grove.repo.git(&["branch", "--list", "x"]), "");
+        undone(&grove, "x");
+        assert_eq!(grove.repo.sha("x"), tip);
+        assert_eq!(before.differences(&Picture::of(&dir)), Vec::<String>::new());
+    }
+
+    fn a_hibernated_one_in_which_something_was_written_is_not_taken_for_known(store: TestStore) {
+        let grove = on(store, TestRepo::new());
+        let made = created(&grove, &["x"]);
+        let dir = path(&made);
+        grove.grove(["worktree", "hibernate", "x"]).ok();
+        let files = dir.parent().unwrap().join(".grove-trash").join(made["id"].as_str().unwrap());
+        fs::write(files.join("late"), "by a process that still stood there").unwrap();
+        let plan = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json();
+        let reason = plan["reasons"][0]["message"].as_str().unwrap();
+        assert!(reason.contains("something was written there while it hibernated"), "{plan}");
+        assert_eq!(refused(&grove, "x"), ["uncommitted_changes"]);
+        removed(&grove, &["x", "--force"]);
+        undone(&grove, "x");
+        assert!(dir.join("late").exists());
+        // Files that somebody deleted from the trash are gone, and a disk that is away is not.
+        fs::remove_file(dir.join("late")).unwrap();
+        grove.grove(["worktree", "hibernate", "x"]).ok();
+        let away = dir.parent().unwrap().with_file_name("away");
+        fs::rename(dir.parent().unwrap(), &away).unwrap();
+        for args in [&["--dry-run"][..], &[], &["--force"]] {
+            let ran = grove.grove(["worktree", "remove", "x", "--json"].iter().chain(args)).fails(1);
+            assert_eq!(ran.error().0, "not_mounted", "{args:?}");
+        }
+        fs::rename(&away, dir.parent().unwrap()).unwrap();
+        fs::remove_dir_all(&files).unwrap();
+        assert_eq!(grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json()["action"], "forget");
+        assert_eq!(removed(&grove, &["x"])["undo_until"], Value::Null);
+        assert_eq!(status_of(&grove, &made["id"]), "destroyed");
+        created(&grove, &["x"]);
+    }
+}
+
+both_engines! {
     fn a_clean_worktree_goes_with_its_branch_and_comes_back(store: TestStore) {
         let grove = on(store, TestRepo::new());
         let made = created(&grove, &["x"]);

@@ -166,6 +166,32 @@ fn a_plan_that_was_shown_is_not_carried_out_on_something_else() {
     assert!(path.join("file").exists());
 }
 
+#[test]
+fn a_hibernated_one_has_the_plan_that_is_carried_out() {
+    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
+    let made = server.api("POST", "/api/worktrees", Some(&json!({ "name": "fix" }))).json();
+    let (id, path) = (made["id"].as_str().unwrap(), Path::new(made["path"].as_str().unwrap()));
+    std::fs::write(path.join("file"), "x").unwrap();
+    let state = |what: &str| server.api("POST", &format!("/api/worktrees/{id}/{what}"), None).json()["state"].clone();
+    assert_eq!(state("hibernate"), "hibernated");
+    let dialog = server.api("GET", &format!("/page/worktrees/{id}/plan"), None);
+    assert!(
+        dialog.text.contains("files that git does not know") && dialog.text.contains("Remove anyway"),
+        "{dialog:?}"
+    );
+    assert!(!dialog.text.contains("Forget"), "{dialog:?}");
+    let plan = server.api("GET", &format!("/api/worktrees/{id}/plan"), None).json();
+    for address in ["page", "api"] {
+        let refused = server.api("DELETE", &format!("/{address}/worktrees/{id}"), None);
+        assert_eq!((refused.status, &refused.json()["error"]["reasons"]), (409, &plan["reasons"]), "{refused:?}");
+    }
+    let seen = plan["fingerprint"].as_str().unwrap();
+    let removed = server.api("DELETE", &format!("/page/worktrees/{id}?force=true&seen={seen}"), None);
+    assert!(removed.status == 200 && removed.text.contains("Undo"), "{removed:?}");
+    assert_eq!(state("undo"), "dirty");
+    assert_eq!(std::fs::read_to_string(path.join("file")).unwrap(), "x");
+}
+
 /// `GROVE_TEST_PICTURES=FOLDER` keeps pictures of the page.
 #[test]
 fn a_person_uses_it_in_a_browser() {
