@@ -1,5 +1,7 @@
 //! Codex: `codex exec --json`.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,6 +25,33 @@ impl CodexAgent {
         Self { name: name.to_owned(), settings }
     }
 
+    /// A variable as the program gets it.
+    fn variable(&self, name: &str) -> Option<PathBuf> {
+        let set = self.settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+        set.filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// Where Codex keeps what is its own, as it is called and as it really is.
+    fn own_folder(&self) -> Option<[PathBuf; 2]> {
+        let folder = self.variable("CODEX_HOME").or_else(|| Some(self.variable("HOME")?.join(".codex")))?;
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        Some([folder, real])
+    }
+
+    /// The variables for a run. Codex starts its helper by a name that it makes in its own folder, unless
+    /// that lies below the temporary one; the bundled bubblewrap can do without that name, one older than
+    /// 0.9 on the path cannot. So such a Codex gets another temporary folder.
+    fn env(&self) -> BTreeMap<String, String> {
+        let mut env = self.settings.env.clone();
+        let usual = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(SHARED_FOLDERS[0]), PathBuf::from);
+        if let (false, Some(own)) = (env.contains_key("TMPDIR"), self.own_folder())
+            && let Some(other) = other_temporary_folder(&own, &usual)
+        {
+            env.insert("TMPDIR".to_owned(), other.to_owned());
+        }
+        env
+    }
+
     fn command(&self, run: &Run<'_>) -> Vec<String> {
         let mut command = self.settings.command.clone();
         let mut add = |words: &[&str]| command.extend(words.iter().map(|word| (*word).to_owned()));
@@ -34,6 +63,10 @@ impl CodexAgent {
                 add(&["workspace-write"]);
                 let roots: Vec<String> = git_folders(run.place).iter().map(|path| format!("{path:?}")).collect();
                 add(&["-c", &format!("sandbox_workspace_write.writable_roots=[{}]", roots.join(","))]);
+                // Commands may write there, but not what Codex itself starts and reads.
+                if self.own_folder().is_some_and(|own| lies_below(&own, Path::new(SHARED_FOLDERS[0]))) {
+                    add(&["-c", "sandbox_workspace_write.exclude_slash_tmp=true"]);
+                }
             }
             Permissions::Full => add(&["danger-full-access"]),
         }
@@ -44,6 +77,20 @@ impl CodexAgent {
         add(&["-"]);
         command
     }
+}
+
+/// The temporary folders that every machine has; the first is the usual one.
+const SHARED_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Whether a folder lies below another one, by one of its names.
+fn lies_below(names: &[PathBuf], other: &Path) -> bool {
+    names.iter().any(|name| name.starts_with(other))
+}
+
+/// A temporary folder that Codex's own does not lie below; `None` if the usual one is such a folder.
+fn other_temporary_folder(own: &[PathBuf], usual: &Path) -> Option<&'static str> {
+    let is_apart = |folder: &&str| !lies_below(own, Path::new(folder)) && Path::new(folder).is_dir();
+    lies_below(own, usual).then(|| SHARED_FOLDERS.into_iter().find(is_apart)).flatten()
 }
 
 /// What git needs of the repository in order to commit in a worktree; its settings and hooks are not
@@ -72,7 +119,7 @@ impl Agent for CodexAgent {
         let program = Program {
             name: &self.name,
             command: self.command(&run),
-            env: &self.settings.env,
+            env: &self.env(),
             input: Input::Text(run.prompt.to_owned()),
             timeout: self.settings.timeout,
             courtesy: Duration::ZERO,
@@ -175,4 +222,20 @@ fn plan(item: &Value) -> Option<AgentEvent> {
     }
     let step = |step: &Value| Some(Step { text: step["text"].as_str()?.to_owned(), done: step["completed"] == true });
     Some(AgentEvent::Plan(item["items"].as_array()?.iter().filter_map(step).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codex_gets_another_temporary_folder_only_where_its_own_folder_lies_below_the_usual_one() {
+        let other = |own: &str, usual: &str| other_temporary_folder(&[PathBuf::from(own)], Path::new(usual));
+        assert_eq!(other("/home/a/.codex", "/tmp"), None);
+        assert_eq!(other("/tmp-like/.codex", "/tmp"), None);
+        assert_eq!(other("/tmp/a/.codex", "/tmp/b"), None);
+        assert_eq!(other("/tmp/a/.codex", "/tmp"), Some("/var/tmp"));
+        assert_eq!(other("/var/tmp/a/.codex", "/var/tmp"), Some("/tmp"));
+        assert_eq!(other("/home/a/tmp/.codex", "/home/a/tmp"), Some("/tmp"));
+    }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use grove_testkit::is_alive;
-use house::{House, Real};
+use house::{House, Machine, Real};
 
 use super::branches;
 use grove_testkit::wait_for;
@@ -146,5 +146,31 @@ of_each_agent! {
         };
         assert!(answer.starts_with(expected) && !answer.contains('\n'), "{said:?}");
         assert_eq!(house.model.asked(), []);
+    }
+}
+
+/// Codex walls commands in with the machine's bubblewrap, or with its own. Debian's starts Codex's helper
+/// by its name, which Codex does not make in a home below the temporary folder.
+#[test]
+fn codex_runs_commands_with_and_without_bubblewrap_and_keeps_them_out_of_its_home() {
+    let machines = [
+        Machine::default(),
+        Machine { own_temporary_folder: true, ..Machine::default() },
+        Machine { without_bubblewrap: true, ..Machine::default() },
+    ];
+    for machine in machines {
+        let Some(house) = House::on(Real::Codex, machine) else { return };
+        let path = std::env::var_os("PATH").unwrap();
+        let found = std::env::split_paths(&path).any(|folder| folder.join("bwrap").exists());
+        assert!(found, "bubblewrap is missing: run `scripts/test`, which installs it");
+        let (repo, server) = (&house.grove.repo, &house.server);
+        server.ask("c", "WRITE notes.txt: by an agent");
+        let said = server.ask("c", "RUN git add notes.txt && git commit --quiet -m 'By an agent' && git log --oneline");
+        assert!(said.last().unwrap().contains("By an agent"), "{machine:?}: {said:?}");
+        let said = server.ask("c", "RUN echo note > \"${TMPDIR:-/tmp}/grove-test-note-$$\" && rm \"${TMPDIR:-/tmp}/grove-test-note-$$\" && echo temporary");
+        assert!(said.last().unwrap().contains("temporary"), "{machine:?}: {said:?}");
+        let said = server.ask("c", "RUN touch ~/.codex/planted; echo tried");
+        assert!(said.last().unwrap().contains("tried"), "{machine:?}: {said:?}");
+        assert!(!repo.home().join(".codex/planted").exists(), "{machine:?}: {said:?}");
     }
 }

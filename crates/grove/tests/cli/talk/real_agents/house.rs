@@ -50,6 +50,15 @@ impl Real {
     }
 }
 
+/// What of the machine an agent finds; without anything set, all that `scripts/test` finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// There is no `bwrap` on the path.
+    pub without_bubblewrap: bool,
+    /// The temporary folder lies beside the person's home, not above it as in tests.
+    pub own_temporary_folder: bool,
+}
+
 pub struct House {
     pub real: Real,
     pub server: TestServer,
@@ -60,19 +69,23 @@ pub struct House {
 impl House {
     /// Nothing, if somebody does without these tests.
     pub fn with(real: Real) -> Option<Self> {
-        Self::set_up(real, Model::KEY, "edit")
+        Self::set_up(real, Model::KEY, "edit", Machine::default())
     }
 
     pub fn with_key(real: Real, key: &str) -> Option<Self> {
-        Self::set_up(real, key, "edit")
+        Self::set_up(real, key, "edit", Machine::default())
+    }
+
+    pub fn on(real: Real, machine: Machine) -> Option<Self> {
+        Self::set_up(real, Model::KEY, "edit", machine)
     }
 
     /// With an agent that may do as much as this.
     pub fn where_it_may(real: Real, permissions: &str) -> Option<Self> {
-        Self::set_up(real, Model::KEY, permissions)
+        Self::set_up(real, Model::KEY, permissions, Machine::default())
     }
 
-    fn set_up(real: Real, key: &str, permissions: &str) -> Option<Self> {
+    fn set_up(real: Real, key: &str, permissions: &str, machine: Machine) -> Option<Self> {
         let programs = programs()?;
         let (grove, model) = (registered(TestStore::new(Engine::Sqlite)), Model::start());
         let config = match real {
@@ -83,7 +96,16 @@ impl House {
         fs::create_dir_all(grove.grove_home()).unwrap();
         let config = format!("{config}permissions = {permissions:?}\n");
         fs::write(grove.grove_home().join("config.toml"), config).unwrap();
-        let server = TestServer::run(serve(&grove), &grove);
+        let mut command = serve(&grove);
+        if machine.without_bubblewrap {
+            command.env("PATH", path_without("bwrap", &grove.repo.dir().join("programs")));
+        }
+        if machine.own_temporary_folder {
+            let folder = grove.repo.dir().join("temporary");
+            fs::create_dir(&folder).unwrap();
+            command.env("TMPDIR", folder);
+        }
+        let server = TestServer::run(command, &grove);
         Some(Self { real, server, model, grove })
     }
 
@@ -125,6 +147,20 @@ impl House {
         };
         fs::remove_dir_all(self.grove.repo.home().join(folder)).unwrap();
     }
+}
+
+/// A folder with all programs of the path but this one.
+fn path_without(program: &str, folder: &Path) -> PathBuf {
+    fs::create_dir(folder).unwrap();
+    for from in std::env::split_paths(&std::env::var_os("PATH").unwrap()) {
+        for entry in fs::read_dir(from).into_iter().flatten().map(Result::unwrap) {
+            // The first of a name is the one that is meant.
+            if entry.file_name() != program && folder.join(entry.file_name()).symlink_metadata().is_err() {
+                std::os::unix::fs::symlink(entry.path(), folder.join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    folder.to_owned()
 }
 
 /// Where the programs are.
