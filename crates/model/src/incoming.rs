@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BranchName, CommitSha, Kind, PullRequestInfo, Work, WorkError};
+use crate::{BranchName, CommitSha, Kind, PrHead, PullRequestInfo, Work, WorkError};
 
 /// Something that came in from a platform.
 #[derive(Clone, Debug)]
@@ -81,8 +81,8 @@ impl Hints {
         let (Some(kind), Some(id)) = (self.workflow_type, self.workflow_id.as_deref()) else {
             return Work::thread(self.workflow_id.as_deref().unwrap_or(conversation));
         };
-        let branch = self.pr_branch.as_ref().filter(|_| !self.is_fork_pr);
-        Work::of(kind, id, branch, self.pr_sha.as_ref())
+        let head = PrHead::known_by(self.pr_branch.as_ref(), self.pr_sha.as_ref(), self.is_fork_pr);
+        Work::of(kind, id, head)
     }
 }
 
@@ -108,7 +108,6 @@ fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PrHead;
 
     fn hints(json: &str) -> Hints {
         serde_json::from_str(json).unwrap()

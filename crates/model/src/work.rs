@@ -126,13 +126,42 @@ pub enum PrHead {
     SameRepo { branch: BranchName, at: Option<CommitSha> },
     /// In somebody's fork (or the fork is gone): reachable only as the forge's `pull/N/head`.
     Fork { pinned: Option<CommitSha> },
+    /// Neither a branch of this repository nor a fork is named; reachable as the forge's `pull/N/head`.
+    NotKnown { at: Option<CommitSha> },
+}
+
+impl PrHead {
+    /// The head, by what is known of it. A fork's branch is not one of this repository.
+    pub fn known_by(branch: Option<&BranchName>, at: Option<&CommitSha>, is_fork: bool) -> Self {
+        match (is_fork, branch) {
+            (true, _) => PrHead::Fork { pinned: at.cloned() },
+            (false, Some(branch)) => PrHead::SameRepo { branch: branch.clone(), at: at.cloned() },
+            (false, None) => PrHead::NotKnown { at: at.cloned() },
+        }
+    }
+
+    /// The branch of this repository that it is on.
+    pub fn branch(&self) -> Option<&BranchName> {
+        match self {
+            PrHead::SameRepo { branch, .. } => Some(branch),
+            PrHead::Fork { .. } | PrHead::NotKnown { .. } => None,
+        }
+    }
+
+    /// The commit that it is at.
+    pub fn commit(&self) -> Option<&CommitSha> {
+        match self {
+            PrHead::SameRepo { at, .. } | PrHead::NotKnown { at } => at.as_ref(),
+            PrHead::Fork { pinned } => pinned.as_ref(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     Issue { id: WorkKey },
     PullRequest { id: WorkKey, head: PrHead },
-    Review { id: WorkKey, at: Option<CommitSha> },
+    Review { id: WorkKey, head: PrHead },
     Thread { id: WorkKey },
     Task { id: WorkKey },
 }
@@ -146,8 +175,8 @@ impl Work {
         Ok(Work::PullRequest { id: WorkKey::new(Kind::Pr, id)?, head })
     }
 
-    pub fn review(id: &str, at: Option<CommitSha>) -> Result<Self, WorkError> {
-        Ok(Work::Review { id: WorkKey::new(Kind::Review, id)?, at })
+    pub fn review(id: &str, head: PrHead) -> Result<Self, WorkError> {
+        Ok(Work::Review { id: WorkKey::new(Kind::Review, id)?, head })
     }
 
     pub fn thread(id: &str) -> Result<Self, WorkError> {
@@ -158,23 +187,28 @@ impl Work {
         Ok(Work::Task { id: WorkKey::new(Kind::Task, id)? })
     }
 
-    /// The work of this kind and id. A pull request is on `branch` of this repository, or, without one,
-    /// comes from a fork; `at` is its head.
-    pub fn of(kind: Kind, id: &str, branch: Option<&BranchName>, at: Option<&CommitSha>) -> Result<Self, WorkError> {
-        let at = at.cloned();
+    /// The work of this kind and id; `head` is that of a pull request.
+    pub fn of(kind: Kind, id: &str, head: PrHead) -> Result<Self, WorkError> {
         match kind {
             Kind::Issue => Self::issue(id),
             Kind::Thread => Self::thread(id),
             Kind::Task => Self::task(id),
-            Kind::Review => Self::review(id, at),
-            Kind::Pr => Self::pull_request(
-                id,
-                match branch {
-                    Some(branch) => PrHead::SameRepo { branch: branch.clone(), at },
-                    None => PrHead::Fork { pinned: at },
-                },
-            ),
+            Kind::Review => Self::review(id, head),
+            Kind::Pr => Self::pull_request(id, head),
         }
+    }
+
+    /// The head of the pull request that is worked on or reviewed.
+    pub fn pull_request_head(&self) -> Option<&PrHead> {
+        match self {
+            Work::PullRequest { head, .. } | Work::Review { head, .. } => Some(head),
+            Work::Issue { .. } | Work::Thread { .. } | Work::Task { .. } => None,
+        }
+    }
+
+    /// Tells whether the pull request is known to come from a fork.
+    pub fn is_from_fork(&self) -> bool {
+        matches!(self.pull_request_head(), Some(PrHead::Fork { .. }))
     }
 
     pub fn key(&self) -> &WorkKey {
@@ -255,10 +289,28 @@ mod tests {
             branch(&Work::pull_request("123", PrHead::Fork { pinned: Some(sha.clone()) }).unwrap()),
             "pr-123-review"
         );
-        assert_eq!(branch(&Work::review("123", Some(sha)).unwrap()), "pr-123-review");
+        assert_eq!(branch(&Work::review("123", PrHead::NotKnown { at: Some(sha) }).unwrap()), "pr-123-review");
         // printf 'C123:1700000000.000100' | sha256sum
         assert_eq!(branch(&Work::thread("C123:1700000000.000100").unwrap()), "thread-61a290a5");
         assert_eq!(branch(&Work::task("Fix the *login* page!").unwrap()), "task-fix-the-login-page");
+    }
+
+    #[test]
+    fn what_is_known_makes_the_head() {
+        let branch = BranchName::parse("feature/auth").unwrap();
+        let sha: CommitSha = "a".repeat(40).parse().unwrap();
+        let (at, pinned) = (Some(sha.clone()), Some(sha.clone()));
+        for (name, is_fork, head) in [
+            (Some(&branch), false, PrHead::SameRepo { branch: branch.clone(), at: at.clone() }),
+            (Some(&branch), true, PrHead::Fork { pinned: pinned.clone() }),
+            (None, true, PrHead::Fork { pinned }),
+            (None, false, PrHead::NotKnown { at }),
+        ] {
+            assert_eq!(PrHead::known_by(name, Some(&sha), is_fork), head);
+            assert_eq!(head.commit(), Some(&sha));
+            let work = Work::of(Kind::Review, "7", head).unwrap();
+            assert_eq!((work.is_from_fork(), work.branch("", |_| false).unwrap().as_str()), (is_fork, "pr-7-review"));
+        }
     }
 
     #[test]

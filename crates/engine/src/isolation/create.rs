@@ -222,7 +222,7 @@ impl Isolation {
         match self.store.claim(&new).await? {
             Claim::Won(_) => {
                 let mut outcome = self.make(codebase, wish, &settings, &new).await?;
-                if !matches!(wish.work, Work::PullRequest { head: PrHead::Fork { .. }, .. }) {
+                if !wish.work.is_from_fork() {
                     self.link_hints(outcome.environment.id, &wish.hints).await?;
                 }
                 if let How::Created(made) = &mut outcome.how {

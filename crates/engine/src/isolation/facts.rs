@@ -24,7 +24,7 @@ impl Isolation {
     ) -> Result<Facts, IsolationError> {
         let environments = self.store.environments(codebase.id, false).await?;
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let mut facts = Facts { fork: is_fork(work), ..Facts::default() };
+        let mut facts = Facts { fork: work.is_from_fork(), ..Facts::default() };
         let mut seen = Vec::new();
         let bound = environments.iter().filter(|e| Some(e.id) == bound).map(|e| (Relation::Bound, e));
         for (relation, environment) in bound.chain(related(work, hints, &environments)) {
@@ -34,10 +34,8 @@ impl Isolation {
             seen.push(environment.id);
             let presence = Presence::from(on_disk(environment, &codebase.git_common_dir));
             let own = matches!(relation, Relation::Bound | Relation::SameWork);
-            let head = match head_of(work) {
-                Some((branch, sha)) if !own && presence == Presence::There => {
-                    head_in(&repo, environment, branch, sha).await?
-                }
+            let head = match work.pull_request_head() {
+                Some(head) if !own && presence == Presence::There => find_head(&repo, environment, head).await?,
                 _ => Head::NotKnown,
             };
             facts.candidates.push(Candidate { relation, environment: environment.clone(), presence, head });
@@ -59,7 +57,7 @@ impl Isolation {
             _ => None,
         };
         // Most works need no look at git's list.
-        if is_fork(work) || (!path.exists() && pull_request.is_none() && hints.suggested_branch.is_none()) {
+        if work.is_from_fork() || (!path.exists() && pull_request.is_none() && hints.suggested_branch.is_none()) {
             return Ok(Vec::new());
         }
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
@@ -124,19 +122,6 @@ impl From<OnDisk> for Presence {
     }
 }
 
-fn is_fork(work: &Work) -> bool {
-    matches!(work, Work::PullRequest { head: PrHead::Fork { .. }, .. })
-}
-
-/// The branch and commit of a pull request of this repository.
-fn head_of(work: &Work) -> Option<(Option<&BranchName>, Option<&CommitSha>)> {
-    match work {
-        Work::PullRequest { head: PrHead::SameRepo { branch, at }, .. } => Some((Some(branch), at.as_ref())),
-        Work::Review { at, .. } => Some((None, at.as_ref())),
-        _ => None,
-    }
-}
-
 /// The environments that may serve a work, in order.
 fn related<'a>(work: &Work, hints: &Hints, environments: &'a [Environment]) -> Vec<(Relation, &'a Environment)> {
     let key = work.key();
@@ -181,19 +166,14 @@ fn related<'a>(work: &Work, hints: &Hints, environments: &'a [Environment]) -> V
     found
 }
 
-/// Whether the head of a pull request is in an environment: on its branch, or contained in it.
-async fn head_in(
-    repo: &Repository,
-    environment: &Environment,
-    branch: Option<&BranchName>,
-    sha: Option<&CommitSha>,
-) -> Result<Head, IsolationError> {
-    if branch == Some(&environment.branch) {
+/// Finds out whether the head of a pull request is in an environment: on its branch, or contained in it.
+async fn find_head(repo: &Repository, environment: &Environment, head: &PrHead) -> Result<Head, IsolationError> {
+    if head.branch() == Some(&environment.branch) {
         return Ok(Head::There);
     }
-    let Some(sha) = sha else {
+    let Some(sha) = head.commit() else {
         // A branch that is known and is another one says enough.
-        return Ok(if branch.is_some() { Head::NotThere } else { Head::NotKnown });
+        return Ok(if head.branch().is_some() { Head::NotThere } else { Head::NotKnown });
     };
     let tip = repo.commit_of(&environment.branch.full_ref()).await?;
     let known = repo.commit_of(sha.as_str()).await?.is_some();

@@ -34,10 +34,9 @@ fn source_of(work: &Work) -> Source {
     match work {
         Work::Issue { .. } | Work::Thread { .. } | Work::Task { .. } => Source::OwnBranch,
         Work::PullRequest { head: PrHead::SameRepo { .. }, .. } => Source::PullRequestBranch,
-        Work::PullRequest { head: PrHead::Fork { pinned }, .. } => {
-            Source::PullRequestHead { number, pinned: pinned.clone() }
+        Work::PullRequest { head, .. } | Work::Review { head, .. } => {
+            Source::PullRequestHead { number, pinned: head.commit().cloned() }
         }
-        Work::Review { at, .. } => Source::PullRequestHead { number, pinned: at.clone() },
     }
 }
 

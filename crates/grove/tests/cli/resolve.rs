@@ -57,6 +57,20 @@ both_engines! {
         assert_eq!(ran["id"], pr["id"]);
     }
 
+    fn a_pull_request_whose_head_is_not_known_shares_its_issues_worktree(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let issue = created(&grove, &["--kind", "issue", "--id", "42"]);
+        let args = ["--kind", "pr", "--id", "99", "--linked-issue", "42"];
+        let text = grove.grove(["worktree", "create"].iter().chain(&args)).ok().stdout;
+        assert!(text.starts_with("Reusing worktree from issue #42\n"), "{text}");
+        assert_eq!(create(&grove, &args).ok().json()["id"], issue["id"]);
+        assert_eq!(why(&grove, "issue-42").last().unwrap(), &("chosen".into(), "it is linked".into()));
+        // Without a link it gets its own, from the forge's ref.
+        let head = grove.repo.push_commit("refs/pull/7/head", "origin/main", "theirs");
+        let own = create(&grove, &["--kind", "pr", "--id", "7"]).ok().json();
+        assert_eq!((own["branch"].as_str(), own["head_sha"].as_str()), (Some("pr-7-review"), Some(head.as_str())));
+    }
+
     fn a_fork_never_shares_and_never_adopts(store: TestStore) {
         let grove = on(store, TestRepo::with_origin());
         let issue = created(&grove, &["--kind", "issue", "--id", "42"]);

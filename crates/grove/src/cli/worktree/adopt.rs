@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use grove_engine::isolation::{CreatedBy, How};
-use grove_model::{Kind, Work};
+use grove_model::{Kind, PrHead, Work};
 
 use super::{Context, Done, view_of};
 use crate::output;
@@ -26,7 +26,7 @@ pub struct Args {
 
 pub async fn run(context: &Context, args: &Args) -> Done {
     let work = match (args.kind, args.id.as_deref()) {
-        (Some(kind), Some(id)) => Some(Work::of(kind, id, None, None)?),
+        (Some(kind), Some(id)) => Some(Work::of(kind, id, PrHead::NotKnown { at: None })?),
         _ => None,
     };
     let store = context.store().await?;

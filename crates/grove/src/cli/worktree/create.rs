@@ -6,7 +6,7 @@ use grove_engine::Problem;
 use grove_engine::isolation::resolve::Relation;
 use grove_engine::isolation::{CreatedBy, Hints, How, Outcome, Wish};
 use grove_engine::view::View;
-use grove_model::{BranchName, CommitSha, Kind, Work};
+use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
 
 use super::{Context, Done, view_of};
 use crate::output;
@@ -88,7 +88,11 @@ fn wish(args: &Args) -> Result<Wish, Problem> {
         return Err(Problem::new("usage", message, "See `grove worktree create --help`."));
     }
     let work = match (args.kind, args.id.as_deref(), &named) {
-        (Some(kind), Some(id), named) => Work::of(kind, id, named.as_ref().filter(|_| !args.fork), args.sha.as_ref())?,
+        (Some(kind), Some(id), named) => {
+            // A review's name is that of its own branch.
+            let of_pull_request = named.as_ref().filter(|_| kind == Kind::Pr);
+            Work::of(kind, id, PrHead::known_by(of_pull_request, args.sha.as_ref(), args.fork))?
+        }
         (_, _, Some(name)) => Work::task(name.as_str())?,
         _ => return Err(Problem::new("usage", "A name is missing.", "Give NAME, or `--kind` with `--id`.")),
     };

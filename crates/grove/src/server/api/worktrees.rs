@@ -12,7 +12,7 @@ use grove_engine::removal::{Asker, RemovalWish};
 use grove_engine::talk::TalkEvent;
 use grove_engine::view::View;
 use grove_engine::{Problem, isolation};
-use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Kind, Work};
+use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Kind, PrHead, Work};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -67,7 +67,11 @@ async fn create(State(app): Shared, Body(wanted): Body<Wanted>) -> Result<(Statu
     let codebase = app.talks.codebases.only_or_named(wanted.codebase.as_deref()).await?;
     let branch = wanted.name.as_deref().map(BranchName::parse).transpose()?;
     let work = match (wanted.kind, wanted.id.as_deref(), &branch) {
-        (Some(kind), Some(id), branch) => Work::of(kind, id, branch.as_ref(), None)?,
+        (Some(kind), Some(id), branch) => {
+            // A review's name is that of its own branch.
+            let of_pull_request = branch.as_ref().filter(|_| kind == Kind::Pr);
+            Work::of(kind, id, PrHead::known_by(of_pull_request, None, false))?
+        }
         (None, None, Some(name)) => Work::task(name.as_str())?,
         _ => {
             let problem =

@@ -91,6 +91,29 @@ both_engines! {
         assert!(branches(&grove).iter().all(|branch| branch.starts_with("thread-")));
     }
 
+    fn a_pull_request_whose_head_is_not_known_shares_the_worktree_of_its_issue(store: TestStore) {
+        let (grove, server) = talking(store);
+        server.ask_with(&issue("acme/app#42", "github", 42, "true"));
+        let ask = |number: u64, kind: &str, more: Value| {
+            let mut hints = json!({ "workflowType": kind, "workflowId": number.to_string(), "linkedIssues": [42] });
+            hints.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            server.ask_with(&json!({ "conversationId": format!("acme/app#{number}"), "platform": "github",
+                "message": "git branch --show-current", "hints": hints }))
+        };
+        assert_eq!(ask(99, "pr", json!({})), ["Reusing worktree from issue #42", "issue-42"]);
+        assert_eq!(environments(&grove)[0]["metadata"]["related_prs"], json!([99]));
+        // A known commit is compared: this one is nowhere.
+        let elsewhere = ask(100, "pr", json!({ "prSha": "a".repeat(40) }));
+        assert!(elsewhere.last().unwrap().contains("The agent was not started."), "{elsewhere:?}");
+        // A known fork never links, as a pull request or as its review.
+        for (number, kind) in [(101, "pr"), (102, "review")] {
+            let fork = ask(number, kind, json!({ "isForkPR": true }));
+            assert!(fork.last().unwrap().contains("The agent was not started."), "{kind}: {fork:?}");
+        }
+        assert_eq!(branches(&grove), ["issue-42"]);
+        assert_eq!(environments(&grove)[0]["metadata"]["related_prs"], json!([99]));
+    }
+
     fn a_closed_issue_keeps_what_its_pull_request_shares_and_the_merge_ends_it(store: TestStore) {
         let (grove, server) = talking(store);
         server.ask_with(&issue("acme/app#42", "github", 42, "git commit -q --allow-empty -m work"));
