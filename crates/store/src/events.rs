@@ -25,6 +25,9 @@ const UNSENT: &str = "SELECT COUNT(*) AS many FROM grove_outbox WHERE via IS NOT
 pub(crate) const SET_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
      ON CONFLICT (platform, name) DO UPDATE SET value = excluded.value";
 
+const SET_FIRST_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
+     ON CONFLICT (platform, name) DO NOTHING";
+
 /// What a platform said.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -199,8 +202,23 @@ impl Store {
     }
 
     pub async fn set_mark(&self, platform: &str, name: &str, value: &str) -> Result<(), StoreError> {
+        self.write_mark(SET_MARK, platform, name, value).await
+    }
+
+    /// The same, unless it is set already.
+    pub async fn set_first_mark(&self, platform: &str, name: &str, value: &str) -> Result<(), StoreError> {
+        self.write_mark(SET_FIRST_MARK, platform, name, value).await
+    }
+
+    async fn write_mark(
+        &self,
+        statement: &'static str,
+        platform: &str,
+        name: &str,
+        value: &str,
+    ) -> Result<(), StoreError> {
         self.retry(|| async {
-            let query = sqlx::query(SET_MARK).bind(platform.to_owned()).bind(name.to_owned()).bind(value.to_owned());
+            let query = sqlx::query(statement).bind(platform.to_owned()).bind(name.to_owned()).bind(value.to_owned());
             query.execute(&self.pool).await?;
             Ok(())
         })

@@ -36,6 +36,8 @@ pub struct Thread {
     pub title: String,
     pub body: String,
     pub author: Option<User>,
+    /// GraphQL's name for it.
+    pub node: Option<String>,
     pub labels: Vec<String>,
     pub pull: PullKnown,
 }
@@ -53,7 +55,7 @@ pub enum PullKnown {
 #[derive(Clone, Debug)]
 pub enum What {
     /// Somebody wrote something, or wrote it anew.
-    Said(Text),
+    Said(Box<Text>),
     Closed {
         merged: bool,
         at: Option<String>,
@@ -70,12 +72,26 @@ pub enum What {
 #[derive(Clone, Debug)]
 pub struct Text {
     pub place: Place,
-    /// Who wrote it, whoever changed it since.
+    /// The account that wrote it first.
     pub author: Option<User>,
     pub body: String,
     /// When it was written or changed last.
     pub at: Option<String>,
     pub created_at: Option<String>,
+    /// GraphQL's name for it.
+    pub node: Option<String>,
+    pub edit: Edit,
+}
+
+/// How the words of a text came to be what they are. Maintainers may change what others wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The author wrote them so.
+    Original,
+    /// This account changed them last, or moved the text here; `None`: an account that is gone.
+    By(Option<User>),
+    /// It is not told. `unchanged`: the text's times say that it was never changed.
+    NotTold { unchanged: bool },
 }
 
 /// Where it was written.
@@ -177,14 +193,19 @@ impl Kind {
         let repository = delivery.repository.ok_or_else(missing("repository"))?;
         let repo = Repository::read(repository)?;
         let action = delivery.action.unwrap_or_default();
+        let origin =
+            Origin { is_edit: action == "edited", sender: delivery.sender, is_told: !delivery.found_by_asking };
         let (thread, what) = match self {
             Kind::Issues => {
                 let issue = delivery.issue.ok_or_else(missing("issue"))?;
                 let closed = What::Closed { merged: false, at: issue.closed_at.clone() };
+                let unchanged = wire::is_unchanged(issue.created_at.as_deref(), issue.updated_at.as_deref());
                 let thread = Thread::of_issue(issue);
                 let what = match action.as_str() {
-                    "opened" => What::Said(thread.text()),
-                    "edited" if delivery.changes.body.is_some() => What::Said(thread.text()),
+                    "opened" => What::Said(Box::new(thread.text(&origin, unchanged))),
+                    "edited" if delivery.changes.body.is_some() => {
+                        What::Said(Box::new(thread.text(&origin, unchanged)))
+                    }
                     // An issue that is not here any more is never closed.
                     "closed" | "deleted" | "transferred" => closed,
                     _ => other(&action),
@@ -194,10 +215,13 @@ impl Kind {
             Kind::Pull => {
                 let pull = delivery.pull_request.ok_or_else(missing("pull request"))?;
                 let closed = What::Closed { merged: pull.is_merged(), at: pull.closed_at.clone() };
+                let unchanged = wire::is_unchanged(pull.created_at.as_deref(), pull.updated_at.as_deref());
                 let thread = Thread::of_pull(pull);
                 let what = match action.as_str() {
-                    "opened" => What::Said(thread.text()),
-                    "edited" if delivery.changes.body.is_some() => What::Said(thread.text()),
+                    "opened" => What::Said(Box::new(thread.text(&origin, unchanged))),
+                    "edited" if delivery.changes.body.is_some() => {
+                        What::Said(Box::new(thread.text(&origin, unchanged)))
+                    }
                     "closed" => closed,
                     "synchronize" => What::Pushed,
                     _ => other(&action),
@@ -208,27 +232,50 @@ impl Kind {
                 let thread = Thread::of_issue(delivery.issue.ok_or_else(missing("issue"))?);
                 let comment = delivery.comment.ok_or_else(missing("comment"))?;
                 let place = Place::Comment { id: comment.id };
-                (thread, said(&action, &["created", "edited"], || Text::of_comment(place, comment)))
+                (thread, said(&action, &["created", "edited"], || Text::of_comment(place, comment, &origin)))
             }
             Kind::Lines => {
                 let thread = Thread::of_pull(delivery.pull_request.ok_or_else(missing("pull request"))?);
                 let comment = delivery.comment.ok_or_else(missing("comment"))?;
                 let place = Place::Lines { id: comment.id, spot: comment.spot() };
-                (thread, said(&action, &["created", "edited"], || Text::of_comment(place, comment)))
+                (thread, said(&action, &["created", "edited"], || Text::of_comment(place, comment, &origin)))
             }
             Kind::Review => {
                 let thread = Thread::of_pull(delivery.pull_request.ok_or_else(missing("pull request"))?);
                 let review = delivery.review.ok_or_else(missing("review"))?;
                 let place = Place::Review { id: review.id };
-                (thread, said(&action, &["submitted", "edited"], || Text::of_comment(place, review)))
+                (thread, said(&action, &["submitted", "edited"], || Text::of_comment(place, review, &origin)))
             }
         };
         Ok(Happening { repo, installation: delivery.installation.map(|installation| installation.id), thread, what })
     }
 }
 
+/// Where the words of a delivery come from.
+struct Origin {
+    is_edit: bool,
+    sender: Option<User>,
+    /// GitHub told of it by itself, so that there is a sender.
+    is_told: bool,
+}
+
+impl Origin {
+    fn edit_of(&self, author: Option<&User>, unchanged: bool) -> Edit {
+        if !self.is_told {
+            return Edit::NotTold { unchanged };
+        }
+        match (&self.sender, author) {
+            (Some(sender), Some(author)) if sender.id == author.id && !self.is_edit => Edit::Original,
+            (Some(sender), _) => Edit::By(Some(sender.clone())),
+            // What is new is its author's, if nothing else is said.
+            (None, _) if !self.is_edit => Edit::Original,
+            (None, _) => Edit::NotTold { unchanged: false },
+        }
+    }
+}
+
 fn said(action: &str, speaking: &[&str], text: impl FnOnce() -> Text) -> What {
-    if speaking.contains(&action) { What::Said(text()) } else { other(action) }
+    if speaking.contains(&action) { What::Said(Box::new(text())) } else { other(action) }
 }
 
 fn other(action: &str) -> What {
@@ -250,6 +297,7 @@ impl Thread {
             title: issue.title.unwrap_or_default(),
             body: issue.body.unwrap_or_default(),
             author: issue.user,
+            node: issue.node_id,
             labels: names(issue.labels),
             pull: if issue.pull_request.is_some() { PullKnown::Unseen } else { PullKnown::Issue },
         }
@@ -261,15 +309,23 @@ impl Thread {
             title: pull.title.clone().unwrap_or_default(),
             body: pull.body.clone().unwrap_or_default(),
             author: pull.user.clone(),
+            node: pull.node_id.clone(),
             labels: names(std::mem::take(&mut pull.labels)),
             pull: PullKnown::Seen(Box::new(pull)),
         }
     }
 
     /// The text of the issue or pull request itself.
-    pub fn text(&self) -> Text {
-        let (author, body) = (self.author.clone(), self.body.clone());
-        Text { place: Place::Body, author, body, at: None, created_at: None }
+    fn text(&self, origin: &Origin, unchanged: bool) -> Text {
+        Text {
+            place: Place::Body,
+            author: self.author.clone(),
+            body: self.body.clone(),
+            at: None,
+            created_at: None,
+            node: self.node.clone(),
+            edit: origin.edit_of(self.author.as_ref(), unchanged),
+        }
     }
 
     pub fn is_pull(&self) -> bool {
@@ -278,10 +334,12 @@ impl Thread {
 }
 
 impl Text {
-    pub fn of_comment(place: Place, comment: wire::Comment) -> Self {
+    fn of_comment(place: Place, comment: wire::Comment, origin: &Origin) -> Self {
+        let edit = origin.edit_of(comment.user.as_ref(), comment.looks_unchanged());
         let at = comment.updated_at.or_else(|| comment.submitted_at.clone());
         let created_at = comment.created_at.or(comment.submitted_at);
-        Self { place, author: comment.user, body: comment.body.unwrap_or_default(), at, created_at }
+        let (author, node) = (comment.user, comment.node_id);
+        Self { place, author, body: comment.body.unwrap_or_default(), at, created_at, node, edit }
     }
 }
 
@@ -386,6 +444,33 @@ mod tests {
             ),
         ] {
             assert_eq!(what(event, &rest), expected, "{event} {rest}");
+        }
+    }
+
+    #[test]
+    fn whose_words_they_are_is_read() {
+        let (alice, mallory) = (json!({ "id": 1, "login": "alice" }), json!({ "id": 9, "login": "mallory" }));
+        let edit = |rest: Value| {
+            let mut payload = with(&json!({ "issue": issue(), "comment": { "id": 5, "body": "@grove", "user": alice,
+                "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z" } }));
+            for (key, value) in rest.as_object().unwrap() {
+                payload[key] = value.clone();
+            }
+            let What::Said(text) = happening("issue_comment", &payload).what else { panic!() };
+            text.edit
+        };
+        let by = |id: u64, login: &str| Edit::By(Some(User { id, login: login.to_owned() }));
+        for (rest, expected) in [
+            (json!({ "action": "created", "sender": alice }), Edit::Original),
+            (json!({ "action": "created", "sender": null }), Edit::Original),
+            (json!({ "action": "created", "sender": mallory }), by(9, "mallory")),
+            (json!({ "action": "edited", "sender": alice }), by(1, "alice")),
+            (json!({ "action": "edited", "sender": mallory }), by(9, "mallory")),
+            (json!({ "action": "edited", "sender": null }), Edit::NotTold { unchanged: false }),
+            (json!({ "action": "edited", "sender": { "login": "alice" } }), Edit::NotTold { unchanged: false }),
+            (json!({ "action": "created", "found_by_asking": true }), Edit::NotTold { unchanged: true }),
+        ] {
+            assert_eq!(edit(rest.clone()), expected, "{rest}");
         }
     }
 

@@ -85,6 +85,8 @@ impl Reader<'_> {
     /// `None` for what is not for us.
     fn news(&self, kind: &str, mut payload: Value, at: Option<Moment>) -> Option<News> {
         payload["repository"] = self.repository.clone();
+        // No sender is known: who changed the words last is found out when they are worked on.
+        payload["found_by_asking"] = json!(true);
         let body = payload.to_string();
         let happening = match read(kind, body.as_bytes()) {
             Ok(Delivered::Happened(happening)) => happening,

@@ -12,6 +12,12 @@ pub struct Delivery {
     pub action: Option<String>,
     pub repository: Option<Repository>,
     pub installation: Option<Id>,
+    /// The account that did what the webhook tells of.
+    #[serde(default, deserialize_with = "or_nothing")]
+    pub sender: Option<User>,
+    /// Not GitHub's: set by us in what was found by asking, which tells of no sender.
+    #[serde(default)]
+    pub found_by_asking: bool,
     pub issue: Option<Issue>,
     pub pull_request: Option<Pull>,
     pub comment: Option<Comment>,
@@ -50,6 +56,7 @@ pub struct User {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Issue {
     pub number: u64,
+    pub node_id: Option<String>,
     pub title: Option<String>,
     pub body: Option<String>,
     #[serde(default, deserialize_with = "or_nothing")]
@@ -80,6 +87,7 @@ pub struct Label {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Comment {
     pub id: u64,
+    pub node_id: Option<String>,
     pub body: Option<String>,
     #[serde(default, deserialize_with = "or_nothing")]
     pub user: Option<User>,
@@ -96,6 +104,11 @@ pub struct Comment {
 }
 
 impl Comment {
+    /// Tells whether its times say that it was never changed. A review has no such times.
+    pub fn looks_unchanged(&self) -> bool {
+        is_unchanged(self.created_at.as_deref(), self.updated_at.as_deref())
+    }
+
     /// The lines that it is about; those of the commit that it was written on if they are gone.
     pub fn spot(&self) -> Spot {
         let to = self.line.or(self.original_line);
@@ -112,6 +125,7 @@ impl Comment {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Pull {
     pub number: u64,
+    pub node_id: Option<String>,
     pub title: Option<String>,
     pub body: Option<String>,
     #[serde(default, deserialize_with = "or_nothing")]
@@ -197,6 +211,11 @@ impl<'de> Deserialize<'de> for Label {
         let name = value.as_str().or_else(|| value.get("name").and_then(serde_json::Value::as_str));
         Ok(Self { name: name.map(str::to_owned) })
     }
+}
+
+/// Tells whether a text that was written then and updated then was never changed. GitHub's times are in seconds.
+pub fn is_unchanged(created_at: Option<&str>, updated_at: Option<&str>) -> bool {
+    created_at.is_some() && created_at == updated_at
 }
 
 /// What is not as we know it counts as nothing.

@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use grove_platforms::github::access::Permission;
 use grove_platforms::github::api::{ApiError, Credentials, Github, List, NewPull, Polled, Retry, SetupError};
-use grove_platforms::github::event::{Place, Spot};
+use grove_platforms::github::event::{Edit, Place, Spot};
 use grove_platforms::github::news::number_of;
 use grove_platforms::github::repo::RepoName;
-use grove_platforms::github::wire::Comment;
+use grove_platforms::github::wire::{Comment, User};
 use grove_testkit::github::{BOT, FakeGithub, Fault};
 
 const REPO: &str = "octo/shop";
 
 fn repo() -> RepoName {
     RepoName::parse(REPO).unwrap()
+}
+
+fn user(id: u64, login: &str) -> User {
+    User { id, login: login.to_owned() }
 }
 
 fn client(github: &FakeGithub) -> Github {
@@ -40,13 +44,20 @@ async fn we_know_who_we_are_and_what_others_may() {
         ("tim", "triage", Permission::Less),
         ("rita", "read", Permission::Less),
     ] {
-        github.user(login, role);
-        assert_eq!(client.permission(&repo(), login).await.unwrap(), permission, "{login}");
+        let id = github.user(login, role);
+        assert_eq!(client.permission(&repo(), &user(id, login)).await.unwrap(), permission, "{login}");
+        assert_eq!(
+            client.permission(&repo(), &user(id + 1, login)).await.unwrap(),
+            Permission::Less,
+            "another {login}"
+        );
     }
-    github.outsider("mallory");
-    assert_eq!(client.permission(&repo(), "mallory").await.unwrap(), Permission::Less);
-    assert_eq!(client.permission(&repo(), "nobody").await.unwrap(), Permission::Less);
-    assert_eq!(client.permission(&repo(), "../../x").await.unwrap(), Permission::Less, "a name is not a path");
+    let mallory = github.outsider("mallory");
+    for (id, login) in [(mallory, "mallory"), (1, "nobody"), (1, "../../x")] {
+        assert_eq!(client.permission(&repo(), &user(id, login)).await.unwrap(), Permission::Less, "{login}");
+    }
+    assert_eq!(client.user_called("Mallory").await.unwrap(), Some(user(mallory, "mallory")));
+    assert_eq!(client.user_called("nobody").await.unwrap(), None);
     let known = client.raw_repository(&repo()).await.unwrap();
     assert_eq!(known["default_branch"], "main");
     assert_eq!(known["clone_url"], github.clone_url());
@@ -55,17 +66,17 @@ async fn we_know_who_we_are_and_what_others_may() {
 #[tokio::test]
 async fn what_cannot_be_found_out_is_an_error_and_never_a_yes() {
     let github = FakeGithub::start(REPO);
-    github.user("alice", "write");
+    let alice = user(github.user("alice", "write"), "alice");
     let reader = Credentials::Token(github.token("rita").into());
     github.user("rita", "read");
     let reader = Github::new(&github.api_url(), &reader).unwrap();
-    assert!(matches!(reader.permission(&repo(), "alice").await, Err(ApiError::Forbidden(_))));
+    assert!(matches!(reader.permission(&repo(), &alice).await, Err(ApiError::Forbidden(_))));
     let client = client(&github);
     github.fail_next(1, Fault::Status(502));
-    let error = client.permission(&repo(), "alice").await.unwrap_err();
+    let error = client.permission(&repo(), &alice).await.unwrap_err();
     assert_eq!(error.retry(), Retry::Later);
     github.revoke_tokens();
-    assert!(matches!(client.permission(&repo(), "alice").await, Err(ApiError::BadCredentials(_))));
+    assert!(matches!(client.permission(&repo(), &alice).await, Err(ApiError::BadCredentials(_))));
 }
 
 #[tokio::test]
@@ -154,6 +165,33 @@ async fn pull_requests_of_all_kinds() {
     assert_eq!(client.pull_from(&repo(), "issue-42").await.unwrap().unwrap().number, opened.number);
     let twice = client.open_pull(&repo(), &new).await.unwrap_err();
     assert!(twice.to_string().contains("already exists"), "{twice}");
+}
+
+#[tokio::test]
+async fn who_changed_a_text_last_is_told() {
+    let github = FakeGithub::start(REPO);
+    let client = client(&github);
+    let (alice, bob) = (github.user("alice", "write"), github.user("bob", "write"));
+    let issue = github.issue("alice", "One", "As it was.");
+    let written = github.comment("alice", issue, "As it was.");
+    let changed = github.comment("alice", issue, "As it was.");
+    github.edit_comment("bob", changed, "As bob has it.");
+    github.rename_thread("alice", issue, "Two");
+    github.edit("bob", issue, "As bob has it.");
+    let comments = client.comments(&repo(), issue).await.unwrap();
+    let node = |id: u64| comments.iter().find(|one| one.id == id).unwrap().node_id.clone().unwrap();
+    let thread = client.issue(&repo(), issue).await.unwrap().node_id.unwrap();
+    let nodes = [node(written), node(changed), "gone".to_owned(), thread];
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    let found = client.last_edits(&repo(), &nodes).await.unwrap();
+    let by = |id: u64, login: &str| Edit::By(Some(user(id, login)));
+    let edits: Vec<Option<Edit>> = found.iter().map(|one| one.as_ref().map(|one| one.edit.clone())).collect();
+    assert_eq!(edits, [Some(Edit::Original), Some(by(bob, "bob")), None, Some(by(bob, "bob"))]);
+    assert_eq!(found[1].as_ref().unwrap().body, "As bob has it.");
+    let title = found[3].as_ref().unwrap().title.as_ref().unwrap();
+    assert_eq!((title.title.as_str(), &title.edit), ("Two", &by(alice, "alice")));
+    github.fail_next_of("POST", "/graphql", 1, Fault::Status(502));
+    assert_eq!(client.last_edits(&repo(), &nodes).await.unwrap_err().retry(), Retry::Later);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use grove_model::{Event, Kind};
 use grove_platforms::github::api::{Credentials, Github};
-use grove_platforms::github::context::{Background, Outsiders};
+use grove_platforms::github::context::Background;
 use grove_platforms::github::event::{Delivered, Happening, What, read};
 use grove_platforms::github::mention::BotName;
 use grove_platforms::github::repo::RepoName;
@@ -80,8 +80,7 @@ async fn a_comment_becomes_a_message_with_everything_that_is_known() {
     let issue = github.issue("alice", "Login fails", "@grove fix this");
     let happening = ears.recv().unwrap().happening();
     let Look::Asked(asked) = look(&happening, &us) else { panic!() };
-    let facts =
-        Facts { pull: None, linked: Vec::new(), background: Background::default(), outsiders: Outsiders::LeftOut };
+    let facts = Facts { pull: None, linked: Vec::new(), background: Background::default() };
     let incoming = asked.incoming(&facts).unwrap();
     assert_eq!(incoming.conversation, "octo/shop#42");
 
@@ -129,8 +128,7 @@ fn the_same_comment_through_two_hooks_or_twice_has_one_key() {
     github.webhook(&one, SECRET);
     github.webhook(&two, SECRET);
     let us = Us { name: BotName::parse("grove").unwrap(), account: None, is_app: false };
-    let facts =
-        Facts { pull: None, linked: Vec::new(), background: Background::default(), outsiders: Outsiders::LeftOut };
+    let facts = Facts { pull: None, linked: Vec::new(), background: Background::default() };
     let key = |ears: &Receiver<Heard>| {
         let happening = ears.recv().unwrap().happening();
         let Look::Asked(asked) = look(&happening, &us) else { panic!() };

@@ -29,7 +29,7 @@ impl Inner {
         action: &str,
     ) -> Vec<Receiver<u16>> {
         let thread = state.thread(repo, number).clone();
-        let rest = json!({ "action": action, "issue": state.issue_json(repo, &thread), "changes": changes(action) });
+        let rest = json!({ "action": action_name(action), "issue": state.issue_json(repo, &thread), "changes": changes(action) });
         self.tell(state, repo, sender, "issues", &rest)
     }
 
@@ -43,7 +43,7 @@ impl Inner {
     ) -> Vec<Receiver<u16>> {
         let thread = state.thread(repo, number).clone();
         let pull = state.pull_json(repo, &thread, true);
-        let rest = json!({ "action": action, "number": number, "pull_request": pull, "changes": changes(action) });
+        let rest = json!({ "action": action_name(action), "number": number, "pull_request": pull, "changes": changes(action) });
         self.tell(state, repo, sender, "pull_request", &rest)
     }
 
@@ -143,5 +143,14 @@ impl Inner {
 
 /// What an edit says that it changed.
 fn changes(action: &str) -> Value {
-    if action == "edited" { json!({ "body": { "from": "what it said before" } }) } else { Value::Null }
+    match action {
+        "edited" => json!({ "body": { "from": "what it said before" } }),
+        "retitled" => json!({ "title": { "from": "the title before" } }),
+        _ => Value::Null,
+    }
+}
+
+/// GitHub's name of an action: a change of the title is an edit, too.
+fn action_name(action: &str) -> &str {
+    if action == "retitled" { "edited" } else { action }
 }

@@ -8,6 +8,15 @@ use std::process::{Command, Stdio};
 use super::http::{Request, Response};
 use crate::{bare_env, gits};
 
+/// A file that differs between two commits.
+pub struct Change {
+    pub status: &'static str,
+    pub additions: u64,
+    pub deletions: u64,
+    pub file: String,
+    pub previous_file: Option<String>,
+}
+
 /// All repositories of a fake, in one folder.
 pub struct Repositories {
     root: PathBuf,
@@ -54,25 +63,38 @@ impl Repositories {
 
     /// A commit with one file on top of `parent` (default: the branch itself), as the tip of `branch`.
     pub fn commit(&self, repo: &str, branch: &str, parent: Option<&str>, file: &str, text: &str) -> String {
-        let path = self.path(repo);
         let parent = match parent {
             Some(parent) => self.sha(repo, parent),
             None => self.sha(repo, &format!("refs/heads/{branch}")),
         };
+        let blob = output(&mut self.command(&self.path(repo), &["hash-object", "-w", "--stdin"]), text.as_bytes());
+        self.commit_index(repo, (branch, file), parent.as_deref(), &format!("100644 {blob}\t{file}\0"))
+    }
+
+    /// A commit on top of a branch that gives a file another name.
+    pub fn commit_rename(&self, repo: &str, branch: &str, from: &str, to: &str) -> String {
+        let parent = self.sha(repo, &format!("refs/heads/{branch}")).expect("a branch");
+        let blob = self.git(&self.path(repo), &["rev-parse", &format!("{parent}:{from}")]);
+        let changes = format!("0 {}\t{from}\0100644 {blob}\t{to}\0", "0".repeat(40));
+        self.commit_index(repo, (branch, to), Some(&parent), &changes)
+    }
+
+    /// A commit of the parent's tree with changes for `git update-index --index-info`, as the tip of `branch`.
+    fn commit_index(&self, repo: &str, (branch, subject): (&str, &str), parent: Option<&str>, changes: &str) -> String {
+        let path = self.path(repo);
         let index = path.join("fake-index");
         let _ = fs::remove_file(&index);
-        let with_index = |args: &[&str]| {
+        let with_index = |args: &[&str], input: &str| {
             let mut command = self.command(&path, args);
-            output(command.env("GIT_INDEX_FILE", &index), b"")
+            output(command.env("GIT_INDEX_FILE", &index), input.as_bytes())
         };
-        if let Some(parent) = &parent {
-            with_index(&["read-tree", parent]);
+        if let Some(parent) = parent {
+            with_index(&["read-tree", parent], "");
         }
-        let blob = output(&mut self.command(&path, &["hash-object", "-w", "--stdin"]), text.as_bytes());
-        with_index(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{file}")]);
-        let tree = with_index(&["write-tree"]);
-        let mut args = vec!["commit-tree", tree.as_str(), "-m", file];
-        args.extend(parent.as_deref().into_iter().flat_map(|parent| ["-p", parent]));
+        with_index(&["update-index", "-z", "--index-info"], changes);
+        let tree = with_index(&["write-tree"], "");
+        let mut args = vec!["commit-tree", tree.as_str(), "-m", subject];
+        args.extend(parent.into_iter().flat_map(|parent| ["-p", parent]));
         let commit = self.git(&path, &args);
         self.git(&path, &["update-ref", &format!("refs/heads/{branch}"), &commit]);
         commit
@@ -109,28 +131,32 @@ impl Repositories {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Status, additions, deletions and path of every file that differs.
-    pub fn changes(&self, repo: &str, base: &str, head: &str) -> Vec<(String, u64, u64, String)> {
-        let path = self.path(repo);
-        let range = format!("{base}...{head}");
-        let numbers = self.git(&path, &["diff", "--numstat", "--no-renames", &range]);
-        let status = self.git(&path, &["diff", "--name-status", "--no-renames", &range]);
-        let word = |file: &str| {
-            let line = status.lines().find(|line| line.ends_with(&format!("\t{file}"))).unwrap_or("M");
-            match &line[..1] {
+    /// Every file that differs.
+    pub fn changes(&self, repo: &str, base: &str, head: &str) -> Vec<Change> {
+        let (path, range) = (self.path(repo), format!("{base}...{head}"));
+        let numbers = self.git(&path, &["diff", "--numstat", "-z", "--find-renames", &range]);
+        let status = self.git(&path, &["diff", "--name-status", "-z", "--find-renames", &range]);
+        let (mut numbers, mut status) = (numbers.split('\0'), status.split('\0'));
+        let mut changes = Vec::new();
+        while let Some(letter) = status.next().filter(|letter| !letter.is_empty()) {
+            let is_renamed = letter.starts_with('R');
+            let previous_file = if is_renamed { status.next().map(str::to_owned) } else { None };
+            let file = status.next().expect("a path").to_owned();
+            let mut counts = numbers.next().expect("counts").split('\t').map(|count| count.parse().unwrap_or_default());
+            let (additions, deletions) = (counts.next().unwrap_or_default(), counts.next().unwrap_or_default());
+            if is_renamed {
+                // Both names stand by themselves.
+                numbers.by_ref().take(2).for_each(drop);
+            }
+            let status = match &letter[..1] {
                 "A" => "added",
                 "D" => "removed",
+                "R" => "renamed",
                 _ => "modified",
-            }
-        };
-        let lines = numbers.lines().map(|line| {
-            let mut parts = line.split('\t');
-            let mut number = || parts.next().and_then(|part| part.parse().ok()).unwrap_or_default();
-            let (additions, deletions) = (number(), number());
-            let file = parts.next().unwrap_or_default();
-            (word(file).to_owned(), additions, deletions, file.to_owned())
-        });
-        lines.collect()
+            };
+            changes.push(Change { status, additions, deletions, file, previous_file });
+        }
+        changes
     }
 
     pub fn git(&self, dir: &Path, args: &[&str]) -> String {

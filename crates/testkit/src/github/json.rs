@@ -32,7 +32,7 @@ impl State {
     pub fn issue_json(&self, repo: &str, thread: &Thread) -> Value {
         let path = format!("{}/repos/{repo}", self.address);
         let number = thread.number;
-        let mut issue = json!({ "id": thread.id, "number": number, "title": thread.title, "body": thread.body,
+        let mut issue = json!({ "id": thread.id, "node_id": thread.node_id(), "number": number, "title": thread.title, "body": thread.body,
             "user": self.user_json(&thread.author), "labels": Self::labels_json(thread), "locked": false,
             "state": if thread.open { "open" } else { "closed" }, "state_reason": null, "comments": thread.comments.len(),
             "created_at": thread.created_at, "updated_at": thread.updated_at, "closed_at": thread.closed_at,
@@ -54,7 +54,7 @@ impl State {
             json!({ "label": format!("{owner}:{branch}"), "ref": branch, "sha": sha, "user": user, "repo": self.repo_json(name) })
         };
         let number = thread.number;
-        let mut json = json!({ "id": thread.id + 500_000, "number": number, "title": thread.title, "body": thread.body,
+        let mut json = json!({ "id": thread.id + 500_000, "node_id": thread.node_id(), "number": number, "title": thread.title, "body": thread.body,
             "user": self.user_json(&thread.author), "labels": Self::labels_json(thread), "draft": false,
             "state": if thread.open { "open" } else { "closed" }, "created_at": thread.created_at, "updated_at": thread.updated_at,
             "closed_at": thread.closed_at, "merged_at": pull.merged_at, "merge_commit_sha": pull.merge_sha,
@@ -71,7 +71,7 @@ impl State {
     pub fn comment_json(&self, repo: &str, number: u64, comment: &Comment) -> Value {
         let path = format!("{}/repos/{repo}", self.address);
         let eyes = comment.reactions.iter().filter(|(_, content)| content == "eyes").count();
-        let mut json = json!({ "id": comment.id, "body": comment.body, "user": self.user_json(&comment.author),
+        let mut json = json!({ "id": comment.id, "node_id": comment.node_id(), "body": comment.body, "user": self.user_json(&comment.author),
             "created_at": comment.created_at, "updated_at": comment.updated_at, "author_association": "NONE",
             "html_url": format!("{}/{repo}/issues/{number}#issuecomment-{}", self.address, comment.id),
             "reactions": { "total_count": comment.reactions.len(), "eyes": eyes }, "performed_via_github_app": null });
@@ -90,7 +90,7 @@ impl State {
     }
 
     pub fn review_json(&self, comment: &Comment) -> Value {
-        json!({ "id": comment.id, "body": comment.body, "user": self.user_json(&comment.author), "state": "commented",
+        json!({ "id": comment.id, "node_id": comment.node_id(), "body": comment.body, "user": self.user_json(&comment.author), "state": "commented",
             "submitted_at": comment.created_at, "author_association": "NONE" })
     }
 }

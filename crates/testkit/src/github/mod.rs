@@ -9,6 +9,7 @@ mod caller;
 mod events;
 mod faults;
 mod git;
+mod graphql;
 mod hooks;
 mod http;
 mod json;

@@ -96,7 +96,7 @@ impl FakeGithub {
     pub fn edit_comment(&self, editor: &str, id: u64, body: &str) {
         let mut state = self.state();
         let now = state.tick();
-        state.comment(&self.repo, id).expect("a comment").1.rewrite(body, &now);
+        state.comment(&self.repo, id).expect("a comment").1.rewrite(editor, body, &now);
         let told = self.inner().tell_comment(&mut state, &self.repo, editor, id, "edited");
         drop(state);
         wait(told);
@@ -108,7 +108,20 @@ impl FakeGithub {
         let now = state.tick();
         let thread = state.thread(&self.repo, number);
         (thread.body, thread.updated_at) = (body.to_owned(), now);
+        thread.editor = Some(editor.to_owned());
         let told = self.tell_thread(&mut state, editor, number, "edited");
+        drop(state);
+        wait(told);
+    }
+
+    /// Changes the title of an issue or pull request.
+    pub fn rename_thread(&self, editor: &str, number: u64, title: &str) {
+        let mut state = self.state();
+        let now = state.tick();
+        let thread = state.thread(&self.repo, number);
+        (thread.title, thread.updated_at) = (title.to_owned(), now);
+        thread.renamed_by = Some(editor.to_owned());
+        let told = self.tell_thread(&mut state, editor, number, "retitled");
         drop(state);
         wait(told);
     }
@@ -212,6 +225,14 @@ impl FakeGithub {
 
     pub fn push_to_fork(&self, author: &str, branch: &str, file: &str, text: &str) -> String {
         self.push_to(&self.fork_of(author), author, branch, file, text)
+    }
+
+    /// Renames a file on a branch of somebody's fork.
+    pub fn rename_in_fork(&self, author: &str, branch: &str, from: &str, to: &str) -> String {
+        let fork = self.fork_of(author);
+        let sha = self.inner().repos.commit_rename(&fork, branch, from, to);
+        wait(self.inner().after_push(&fork, author));
+        sha
     }
 
     pub fn delete_fork(&self, author: &str) {

@@ -1,4 +1,4 @@
-//! The REST API and GraphQL, as far as a bot uses them.
+//! The REST API, as far as a bot uses it.
 
 use serde_json::{Value, json};
 
@@ -154,7 +154,7 @@ impl Inner {
                     if comment.author != login {
                         return Err(problem(403, "Must have admin rights to Repository."));
                     }
-                    comment.rewrite(&text("body"), &now);
+                    comment.rewrite(login, &text("body"), &now);
                     self.tell_comment(&mut state, repo, login, id, "edited");
                 }
                 let (number, comment) = state.comment(repo, id).ok_or_else(not_found)?;
@@ -227,8 +227,12 @@ impl Inner {
                 let thread = state.find_pull(repo, number)?;
                 let pull = thread.pull.as_ref().ok_or_else(not_found)?;
                 let changes = self.repos.changes(repo, &pull.base_sha, &pull.head_sha);
-                let items = changes.into_iter().map(|(status, additions, deletions, file)| {
-                    let json = json!({ "filename": file, "status": status, "additions": additions, "deletions": deletions, "sha": null });
+                let items = changes.into_iter().map(|change| {
+                    let mut json = json!({ "filename": change.file, "status": change.status, "sha": null,
+                        "additions": change.additions, "deletions": change.deletions });
+                    if let Some(previous) = change.previous_file {
+                        json["previous_filename"] = json!(previous);
+                    }
                     (String::new(), json)
                 });
                 Ok(listed(request, &state.address, items.collect(), "asc"))
@@ -300,7 +304,8 @@ fn react(reactions: &mut Vec<(String, String)>, login: &str, content: &str) -> R
 }
 
 impl Comment {
-    pub fn rewrite(&mut self, body: &str, now: &str) {
+    pub fn rewrite(&mut self, editor: &str, body: &str, now: &str) {
+        self.editor = Some(editor.to_owned());
         self.body = body.to_owned();
         self.updated_at = now.to_owned();
         self.versions.push(body.to_owned());
@@ -337,32 +342,8 @@ impl State {
         repo.threads.get(&number).cloned().ok_or_else(not_found)
     }
 
-    fn find_pull(&self, repo: &str, number: &str) -> Result<Thread, Response> {
+    pub(super) fn find_pull(&self, repo: &str, number: &str) -> Result<Thread, Response> {
         self.find_thread(repo, number)
             .and_then(|thread| if thread.pull.is_some() { Ok(thread) } else { Err(not_found()) })
-    }
-
-    fn graphql(&self, body: &Value) -> Response {
-        let failed = |kind: &str, message: &str| {
-            Response::json(200, &json!({ "data": null, "errors": [{ "type": kind, "message": message }] }))
-        };
-        let variables = &body["variables"];
-        let name = format!(
-            "{}/{}",
-            variables["owner"].as_str().unwrap_or_default(),
-            variables["name"].as_str().unwrap_or_default()
-        );
-        let number = variables["number"].as_u64().unwrap_or_default();
-        if !body["query"].as_str().unwrap_or_default().contains("closingIssuesReferences") {
-            return failed("UNKNOWN", "the fake does not know this query");
-        }
-        let Ok(thread) = self.find_pull(&name, &number.to_string()) else {
-            return failed("NOT_FOUND", "Could not resolve to a PullRequest");
-        };
-        let closes = thread.pull.iter().flat_map(|pull| &pull.closes);
-        let nodes: Vec<Value> =
-            closes.map(|(repo, number)| json!({ "number": number, "repository": { "nameWithOwner": repo } })).collect();
-        let references = json!({ "closingIssuesReferences": { "nodes": nodes } });
-        Response::json(200, &json!({ "data": { "repository": { "pullRequest": references } } }))
     }
 }

@@ -82,6 +82,10 @@ pub struct Thread {
     pub title: String,
     pub body: String,
     pub author: String,
+    /// The account that changed the text last.
+    pub editor: Option<String>,
+    /// The account that changed the title last.
+    pub renamed_by: Option<String>,
     pub labels: Vec<String>,
     pub open: bool,
     pub created_at: String,
@@ -111,6 +115,8 @@ pub struct Pull {
 pub struct Comment {
     pub id: u64,
     pub author: String,
+    /// The account that changed it last.
+    pub editor: Option<String>,
     pub body: String,
     pub created_at: String,
     pub updated_at: String,
@@ -166,6 +172,8 @@ impl State {
             title: title.to_owned(),
             body: body.to_owned(),
             author: author.to_owned(),
+            editor: None,
+            renamed_by: None,
             labels: Vec::new(),
             open: true,
             created_at: now.clone(),
@@ -185,6 +193,7 @@ impl State {
         Comment {
             id: self.new_id(),
             author: author.to_owned(),
+            editor: None,
             body: body.to_owned(),
             created_at: now.clone(),
             updated_at: now,

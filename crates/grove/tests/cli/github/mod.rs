@@ -5,6 +5,7 @@ mod asking;
 mod clone;
 mod deliveries;
 mod doctor;
+mod editors;
 mod kills;
 mod mutations;
 mod push;

@@ -1,8 +1,11 @@
 //! GitHub at work: what it tells is kept, read, and becomes a message; what is said goes there.
 
 mod ask;
+mod background;
 mod door;
+mod edits;
 mod gather;
+mod permissions;
 mod place;
 mod pulls;
 mod show;
@@ -21,7 +24,7 @@ use grove_model::Moment;
 use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 
-use super::access::{Access, Permission};
+use super::access::{Access, ListedAccounts, Permission};
 use super::api::{Credentials, Github, SetupError};
 use super::mention::BotName;
 use super::repo::RepoName;
@@ -70,6 +73,8 @@ pub struct Adapter {
     rest_until: Mutex<Instant>,
     /// What somebody may do in a repository, and when that was asked.
     permissions: Mutex<HashMap<(String, u64), (Permission, Instant)>>,
+    /// The accounts of listed logins that are known.
+    accounts: Mutex<ListedAccounts>,
 }
 
 impl Adapter {
@@ -92,6 +97,7 @@ impl Adapter {
             access: Access::new(&settings.allowed_users, settings.allow_all),
             us: watch::Sender::new(Us { name, account: None, is_app }),
             permissions: Mutex::default(),
+            accounts: Mutex::default(),
             rest_until: Mutex::new(Instant::now()),
             repos,
             web: Web::of_api(&settings.api_url),

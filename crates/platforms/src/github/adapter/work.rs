@@ -88,6 +88,9 @@ impl Adapter {
                 if unknown {
                     self.rest_for(SignedDuration::from_secs(30));
                 }
+                if let Err(error) = self.find_listed_accounts(github).await {
+                    tracing::warn!("the accounts of adapters.github.allowed_users are not all known yet: {error}");
+                }
                 true
             }
             Err(error) => {

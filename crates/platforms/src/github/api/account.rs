@@ -31,30 +31,49 @@ impl Github {
             slug: String,
         }
         let app: App = send(root, &Method::GET, "/app", None, None).await?.json()?;
-        let installed = send(root, &Method::GET, "/app/installations?per_page=1", None, None).await?;
-        let user = match installed.list::<wire::Id>()?.first() {
-            // The App itself is shown nobody, its installations are.
-            Some(installation) => {
-                let client = root.installation(installation.id.into()).map_err(|error| ApiError::broken(&error))?;
-                let path = format!("/users/{}", escaped(&format!("{}[bot]", app.slug)));
-                Some(send(&client, &Method::GET, &path, None, None).await?.json()?)
-            }
-            None => None,
-        };
+        let user = self.user_called(&format!("{}[bot]", app.slug)).await?;
         Ok(Account { user, name: app.slug })
     }
 
-    /// What somebody may do in a repository. Who is not known there may do nothing.
-    pub async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, ApiError> {
+    /// The account that has a login; `None` if there is none, or for an App that is installed nowhere yet.
+    pub async fn user_called(&self, login: &str) -> Result<Option<User>, ApiError> {
+        let root = &self.0.root;
+        let path = format!("/users/{}", escaped(login));
+        let answer = if self.is_app() {
+            // The App itself is shown nobody, its installations are.
+            let installed = send(root, &Method::GET, "/app/installations?per_page=1", None, None).await?;
+            let installed = installed.list::<wire::Id>()?;
+            let Some(installation) = installed.first() else { return Ok(None) };
+            let client = root.installation(installation.id.into()).map_err(|error| ApiError::broken(&error))?;
+            send(&client, &Method::GET, &path, None, None).await
+        } else {
+            send(root, &Method::GET, &path, None, None).await
+        };
+        match answer {
+            Ok(answer) => answer.json().map(Some),
+            Err(ApiError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What somebody may do in a repository. An account that is not known there may do nothing, nor may one
+    /// whose login belongs to another account now: GitHub is asked by login.
+    pub async fn permission(&self, repo: &RepoName, user: &User) -> Result<Permission, ApiError> {
         #[derive(Deserialize)]
         struct Given {
             permission: String,
+            user: Option<wire::Id>,
         }
-        match self.get(repo, &format!("/collaborators/{}/permission", escaped(login))).await {
-            Ok(answer) => Ok(Permission::parse(&answer.json::<Given>()?.permission)),
-            Err(ApiError::NotFound(_)) => Ok(Permission::Less),
-            Err(error) => Err(error),
+        let given: Given = match self.get(repo, &format!("/collaborators/{}/permission", escaped(&user.login))).await {
+            Ok(answer) => answer.json()?,
+            Err(ApiError::NotFound(_)) => return Ok(Permission::Less),
+            Err(error) => return Err(error),
+        };
+        if given.user.is_none_or(|account| account.id != user.id) {
+            tracing::warn!("the login {} does not belong to account {} any more", user.login, user.id);
+            return Ok(Permission::Less);
         }
+        Ok(Permission::parse(&given.permission))
     }
 
     /// A repository word for word, as a webhook has it.

@@ -6,6 +6,7 @@
 mod account;
 mod comments;
 mod error;
+mod graphql;
 mod pulls;
 mod send;
 mod standing;
@@ -16,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use account::Account;
 pub use comments::{List, Spoken};
 pub use error::{ApiError, Retry};
-pub use pulls::{Files, NewPull};
+pub use graphql::{LastEdit, LastTitle};
+pub use pulls::NewPull;
 pub use send::Polled;
 pub use standing::{AppHook, Hook, HookConfig, Installed, LastResponse, Left, Rights, Seen, Standing};
 

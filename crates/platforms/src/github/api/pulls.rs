@@ -4,19 +4,11 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::send::{escaped, send};
+use super::send::escaped;
 use super::{ApiError, Github};
-use crate::github::context::ChangedFile;
+use crate::github::context::{ChangedFile, ChangedFiles};
 use crate::github::repo::RepoName;
 use crate::github::wire::Pull;
-
-/// The files that a pull request changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
-    pub files: Vec<ChangedFile>,
-    /// There are more than were asked for.
-    pub more: bool,
-}
 
 /// A pull request to be opened.
 #[derive(Clone, Debug)]
@@ -43,7 +35,7 @@ impl Github {
         self.get(repo, &format!("/pulls/{number}")).await?.json()
     }
 
-    pub async fn files(&self, repo: &RepoName, number: u64) -> Result<Files, ApiError> {
+    pub async fn files(&self, repo: &RepoName, number: u64) -> Result<ChangedFiles, ApiError> {
         #[derive(Deserialize)]
         struct File {
             filename: String,
@@ -59,7 +51,7 @@ impl Github {
             additions: file.additions.unwrap_or_default(),
             deletions: file.deletions.unwrap_or_default(),
         };
-        Ok(Files { files: files.into_iter().map(changed).collect(), more })
+        Ok(ChangedFiles { files: files.into_iter().map(changed).collect(), more })
     }
 
     /// The issues of the same repository that GitHub will close with a pull request.
@@ -88,20 +80,5 @@ impl Github {
     pub async fn open_pull(&self, repo: &RepoName, new: &NewPull<'_>) -> Result<Pull, ApiError> {
         let body = json!({ "title": new.title, "body": new.body, "head": new.head, "base": new.base });
         self.ask(repo, Method::POST, "/pulls", Some(&body)).await?.json()
-    }
-
-    async fn graphql(&self, repo: &RepoName, query: &str, variables: &Value) -> Result<Value, ApiError> {
-        let client = self.graphql_client(repo).await?;
-        let body = json!({ "query": query, "variables": variables });
-        let mut answer: Value = send(&client, &Method::POST, "/graphql", Some(&body), None).await?.json()?;
-        let errors = answer["errors"].as_array().filter(|errors| !errors.is_empty());
-        let Some(first) = errors.map(|errors| errors[0].clone()) else { return Ok(answer["data"].take()) };
-        let what = crate::clean::one_line(first["message"].as_str().unwrap_or("no reason given"), 300);
-        Err(match first["type"].as_str() {
-            Some("RATE_LIMITED") => ApiError::Limited { wait: std::time::Duration::from_secs(60) },
-            Some("NOT_FOUND") => ApiError::NotFound(what),
-            Some("FORBIDDEN") => ApiError::Forbidden(what),
-            _ => ApiError::Refused { status: 200, what },
-        })
     }
 }

@@ -31,6 +31,7 @@ impl Comment {
             "action": if self.version == 0 { "created" } else { "edited" },
             "issue": { "number": self.thread, "title": "Much to do", "body": "", "user": { "id": 1, "login": "ghost" } },
             "comment": { "id": self.id, "body": self.body, "user": user, "created_at": at(0), "updated_at": at(self.version) },
+            "sender": user,
             "repository": { "id": 3, "full_name": "octo/shop", "html_url": "https://github.com/octo/shop" },
         });
         payload.to_string().into_bytes()
