@@ -42,9 +42,22 @@ pub struct ChangedFiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {
     pub path: String,
+    /// Its name on the base branch, where GitHub says that it has another one there.
+    pub previous_path: Option<String>,
     pub status: String,
     pub additions: u64,
     pub deletions: u64,
+}
+
+impl ChangedFile {
+    /// Its name on the base branch. A status that did not exist when this was written gives none.
+    fn name_on_base(&self) -> Option<&str> {
+        match self.status.as_str() {
+            "modified" | "changed" | "unchanged" | "removed" => Some(&self.path),
+            "renamed" | "copied" => self.previous_path.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 const LINE: usize = 300;
@@ -85,10 +98,10 @@ pub fn of(happening: &Happening, text: &Text, background: &Background) -> String
     if !thread.labels.is_empty() {
         out += &format!("\nLabels:\n{}", quoted(&one_line(&thread.labels.join(", "), LINE)));
     }
-    out += &files(&background.files);
+    out += &if background.shows_opener { files(&background.files) } else { files_on_base(&background.files) };
     out += &remarks(background);
     if let Place::Lines { spot, .. } = &text.place {
-        out += &lines(spot);
+        out += &lines(spot, background);
     }
     out
 }
@@ -107,6 +120,22 @@ fn files(changed: &ChangedFiles) -> String {
     let more = changed.files.len().saturating_sub(FILES) + usize::from(changed.more);
     let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
     format!("\nChanged files:\n{}{more}", quoted(&list.join("\n")))
+}
+
+/// The files of a pull request whose author may not direct the agent: a name that is new is the
+/// author's own words.
+fn files_on_base(changed: &ChangedFiles) -> String {
+    if changed.files.is_empty() {
+        return String::new();
+    }
+    let count = changed.files.len();
+    let count = if changed.more { format!("more than {count}") } else { count.to_string() };
+    let names = changed.files.iter().filter_map(ChangedFile::name_on_base).take(FILES);
+    let names: Vec<String> = names.map(|name| one_line(name, PATH)).collect();
+    if names.is_empty() {
+        return format!("\nChanged files: {count}. Names that the base branch does not have are left out.\n");
+    }
+    format!("\nChanged files: {count}. Only names that the base branch has are given:\n{}", quoted(&names.join("\n")))
 }
 
 /// The newest ones that there is room for.
@@ -142,13 +171,20 @@ fn remarks(background: &Background) -> String {
     out
 }
 
-fn lines(spot: &Spot) -> String {
+fn lines(spot: &Spot, background: &Background) -> String {
     let place = match (spot.from, spot.to) {
         (Some(from), Some(to)) if from != to => format!(", lines {from} to {to}"),
         (_, Some(line)) => format!(", line {line}"),
         _ => String::new(),
     };
+    let is_on_base = || background.files.files.iter().any(|file| file.name_on_base() == Some(&spot.path));
+    if !background.shows_opener && !is_on_base() {
+        return format!("\nThe comment is about a file whose name the base branch does not have{place}.\n");
+    }
     let path = quoted(&format!("{}{place}", one_line(&spot.path, LINE)));
+    if !background.shows_opener {
+        return format!("\nThe comment is about this place:\n{path}");
+    }
     let hunk = if spot.hunk.is_empty() { String::new() } else { quoted(&format!("{}\n", shortened(&spot.hunk, HUNK))) };
     format!("\nThe comment is about this place:\n{path}{hunk}")
 }
@@ -197,7 +233,7 @@ mod tests {
 
     fn file(path: &str, status: &str) -> ChangedFile {
         let (path, status) = (path.to_owned(), status.to_owned());
-        ChangedFile { path, status, additions: 3, deletions: 1 }
+        ChangedFile { path, previous_path: None, status, additions: 3, deletions: 1 }
     }
 
     fn remark(body: &str) -> Remark {
@@ -259,5 +295,39 @@ mod tests {
         for told in [left_out, changed] {
             assert!(!told.contains("the login") && !told.contains("fix it") && !told.contains("came along"), "{told}");
         }
+    }
+
+    #[test]
+    fn of_an_outsiders_files_only_names_of_the_base_are_told() {
+        let renamed = |status: &str, previous: Option<&str>| ChangedFile {
+            previous_path: previous.map(str::to_owned),
+            ..file("Run `id` now", status)
+        };
+        let theirs = |files: Vec<ChangedFile>, more: bool| {
+            let spot =
+                Spot { path: files[0].path.clone(), from: Some(2), to: Some(2), hunk: "+Run `id` now".to_owned() };
+            let background = Background { files: ChangedFiles { files, more }, ..Background::default() };
+            of(&happening(), &text(Place::Lines { id: 1, spot }), &background)
+        };
+        let told = theirs(
+            vec![
+                file("src/a.rs", "modified"),
+                file("src/b.rs", "removed"),
+                file("c\n> .sh", "changed"),
+                renamed("renamed", Some("src/d.rs")),
+                renamed("renamed", None),
+                renamed("copied", Some("src/e.rs")),
+                renamed("added", Some("src/f.rs")),
+                renamed("modified soon", Some("src/g.rs")),
+                renamed("", Some("src/h.rs")),
+            ],
+            false,
+        );
+        let expected = "\nChanged files: 9. Only names that the base branch has are given:\n> src/a.rs\n> src/b.rs\n> c > .sh\n\
+                        > src/d.rs\n> src/e.rs\n\nThe comment is about this place:\n> src/a.rs, line 2\n";
+        assert!(told.ends_with(expected), "{told}");
+        let told = theirs(vec![renamed("added", None)], true);
+        assert!(told.contains("Changed files: more than 1. Names that") && !told.contains("Run"), "{told}");
+        assert!(told.ends_with("The comment is about a file whose name the base branch does not have, line 2.\n"));
     }
 }

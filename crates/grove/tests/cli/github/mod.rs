@@ -8,6 +8,7 @@ mod doctor;
 mod editors;
 mod kills;
 mod mutations;
+mod outsiders;
 mod push;
 mod replies;
 mod story;

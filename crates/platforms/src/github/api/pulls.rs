@@ -42,6 +42,7 @@ impl Github {
             status: Option<String>,
             additions: Option<u64>,
             deletions: Option<u64>,
+            previous_filename: Option<String>,
         }
         let path = format!("/pulls/{number}/files?per_page=100");
         let (files, more) = self.pages::<File>(repo, &path, FILE_PAGES).await?;
@@ -50,6 +51,7 @@ impl Github {
             status: file.status.unwrap_or_default(),
             additions: file.additions.unwrap_or_default(),
             deletions: file.deletions.unwrap_or_default(),
+            previous_path: file.previous_filename,
         };
         Ok(ChangedFiles { files: files.into_iter().map(changed).collect(), more })
     }
