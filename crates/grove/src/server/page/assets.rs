@@ -1,6 +1,6 @@
 //! `/assets/…`: built into the program.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Path;
@@ -17,24 +17,34 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/assets/{name}", get(asset))
 }
 
-fn file(name: &str) -> Option<(&'static str, &'static [u8])> {
-    Some(match name {
-        "app.css" => ("text/css; charset=utf-8", include_bytes!("../../../assets/app.css")),
-        "app.js" => ("text/javascript; charset=utf-8", include_bytes!("../../../assets/app.js")),
-        "htmx.min.js" => ("text/javascript; charset=utf-8", include_bytes!("../../../assets/htmx.min.js")),
-        "icon.svg" => ("image/svg+xml", include_bytes!("../../../assets/icon.svg")),
-        _ => return None,
-    })
+/// A file, and what a browser compares to know whether it has it.
+struct Asset {
+    name: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+    tag: String,
 }
 
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let files: [(&str, &str, &[u8]); 4] = [
+        ("app.css", "text/css; charset=utf-8", include_bytes!("../../../assets/app.css")),
+        ("app.js", "text/javascript; charset=utf-8", include_bytes!("../../../assets/app.js")),
+        ("htmx.min.js", "text/javascript; charset=utf-8", include_bytes!("../../../assets/htmx.min.js")),
+        ("icon.svg", "image/svg+xml", include_bytes!("../../../assets/icon.svg")),
+    ];
+    let asset = |(name, kind, bytes)| Asset { name, kind, bytes, tag: format!("\"{:x}\"", Sha256::digest(bytes)) };
+    files.into_iter().map(asset).collect()
+});
+
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
-    let Some((kind, bytes)) = file(&name) else { return nothing_there().await.into_response() };
-    let tag = format!("\"{:x}\"", Sha256::digest(bytes));
+    let Some(Asset { kind, bytes, tag, .. }) = ASSETS.iter().find(|asset| asset.name == name) else {
+        return nothing_there().await.into_response();
+    };
     // Kept, but asked for each time: a newer program is seen at once.
     let kept = [(ETAG, tag.clone()), (CACHE_CONTROL, "no-cache".to_owned())];
     let has_it = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     if has_it {
         return (StatusCode::NOT_MODIFIED, kept).into_response();
     }
-    (kept, [(CONTENT_TYPE, kind)], bytes).into_response()
+    (kept, [(CONTENT_TYPE, *kind)], *bytes).into_response()
 }
