@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::agent::{Agents, health};
+use crate::current::init_failed;
 use crate::isolation::Isolation;
 use crate::kernel::{NamespaceAttempt, landlock_version, try_user_namespace};
 use crate::settings::Settings;
@@ -91,7 +92,7 @@ pub async fn examine(git: &Git, store: &Store, isolation: &Isolation) -> Vec<Che
         Err(error) => return vec![bad_store(&error.into())],
     };
     for codebase in codebases {
-        examine_codebase(git, store, isolation, &codebase, &mut checks).await;
+        examine_codebase(git, isolation, &codebase, &mut checks).await;
     }
     checks
 }
@@ -180,13 +181,7 @@ fn user_namespaces(attempt: NamespaceAttempt) -> Check {
     }
 }
 
-async fn examine_codebase(
-    git: &Git,
-    store: &Store,
-    isolation: &Isolation,
-    codebase: &Codebase,
-    checks: &mut Vec<Check>,
-) {
+async fn examine_codebase(git: &Git, isolation: &Isolation, codebase: &Codebase, checks: &mut Vec<Check>) {
     let name = format!("codebase {}", codebase.name);
     if !codebase.git_common_dir.is_dir() {
         let detail = format!("{} is not there", codebase.default_cwd.display());
@@ -212,7 +207,7 @@ async fn examine_codebase(
             return;
         }
     }
-    let environments = match store.environments(codebase.id, false).await {
+    let environments = match isolation.current_environments(codebase, false).await {
         Ok(environments) => environments,
         Err(error) => {
             checks.push(check(&name, Verdict::Bad, error.to_string(), "Check that the database runs."));
@@ -227,7 +222,15 @@ async fn examine_codebase(
         match (environment.status, facts) {
             (Status::Failed, _) => {
                 let why = environment.error.clone().unwrap_or_else(|| "failed".to_owned());
-                checks.push(check(&title, Verdict::Bad, why, "Correct the cause and run its init script again."));
+                let hint = match (init_failed(environment), &environment.base_ref) {
+                    (true, _) => "Correct the cause and run its init script again.".to_owned(),
+                    (false, base) => format!(
+                        "`grove worktree exec {} -- git merge {}`, resolve and commit it there, then finish again.",
+                        environment.branch,
+                        base.as_deref().unwrap_or("BASE")
+                    ),
+                };
+                checks.push(check(&title, Verdict::Bad, why, hint));
             }
             (Status::Active, Ok(Facts::Missing)) => {
                 let hint = "The next `grove worktree create` for its work makes a new one.";

@@ -3,14 +3,15 @@
 use grove_git::Repository;
 use grove_git::finish::{FinishError, Finished, Method, checkouts_on_base, finish};
 use grove_git::lock::{EnvironmentLock, Holder};
-use grove_model::{Codebase, Environment, Status};
+use grove_model::{BranchName, Codebase, Environment, Status};
 
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
 use crate::removal::{Asker, BranchWish, Held, RemovalWish, Removed};
 
 impl Isolation {
-    /// Merges the work into its base and removes the environment with its branch. A conflict leaves
+    /// Merges the work into its base and removes the environment with its branch. Where another branch
+    /// than the recorded one is checked out, `branch` says which of the two is meant. A conflict leaves
     /// everything as it is and the environment `failed`, with the files named. If somebody writes
     /// there while it is merged, the merge stands and the environment stays.
     pub async fn finish(
@@ -18,24 +19,28 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
         method: Method,
+        branch: Option<&BranchName>,
         asker: Asker,
     ) -> Result<(Finished, Result<Removed, IsolationError>), IsolationError> {
         let may_be = [Status::Active, Status::Failed];
         let Held { lock, environment, removable } = self.hold(codebase, environment, &may_be, &asker).await?;
+        let branch = self.chosen_branch(codebase, &environment, branch).await?;
         let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
         let reasons = removable.reasons(false);
         if !reasons.is_empty() {
             return Err(self.refusal(environment, reasons));
         }
-        let Some(head) = removable.branch().tip().cloned() else {
-            return Err(broken("its branch is not there any more"));
-        };
-        let base = environment.base_ref.clone().ok_or_else(|| broken("nothing is recorded of its base"))?;
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let head = match removable.branch().tip().filter(|_| branch == environment.branch) {
+            Some(tip) => Some(tip.clone()),
+            None => repo.commit_of(&branch.full_ref()).await?,
+        };
+        let head = head.ok_or_else(|| broken("its branch is not there any more"))?;
+        let base = environment.base_ref.clone().ok_or_else(|| broken("nothing is recorded of its base"))?;
         let _others = self.lock_checkouts_on_base(codebase, &environment, &repo, &base).await?;
         self.store.advance(environment.id, environment.status, Status::Merging, None).await?;
         fault_point("merging");
-        let finished = match finish(&repo, &environment.branch, &head, &base, method).await {
+        let finished = match finish(&repo, &branch, &head, &base, method).await {
             Ok(finished) => finished,
             Err(error) => {
                 let back = if matches!(error, FinishError::Conflict { .. }) { Status::Failed } else { Status::Active };

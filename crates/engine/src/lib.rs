@@ -18,6 +18,7 @@
 //! * [`standing`]: is its work merged, is anybody still at it.
 //! * [`view`]: environments as people and scripts see them.
 //! * [`talk`]: conversations, from a message to its answer.
+//! * [`current`]: environments as they are now, whatever was recorded.
 //! * [`commands`]: what people can ask for with a slash.
 //! * [`custom`]: commands that a repository brings along.
 //! * [`agent`]: the seam to coding agents.
@@ -29,6 +30,7 @@ pub mod agent;
 pub mod cleanup;
 pub mod codebases;
 pub mod commands;
+pub mod current;
 pub mod custom;
 pub mod diff;
 pub mod doctor;

@@ -47,8 +47,16 @@ impl Isolation {
         Ok(())
     }
 
-    /// Pushes an environment's branch to its remote, never by force.
-    pub async fn push(&self, codebase: &Codebase, environment: &Environment) -> Result<Pushed, IsolationError> {
+    /// Pushes an environment's branch to its remote, never by force. Where another branch than the
+    /// recorded one is checked out, `branch` says which of the two is meant.
+    pub async fn push(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        branch: Option<&BranchName>,
+    ) -> Result<Pushed, IsolationError> {
+        let branch = self.chosen_branch(codebase, environment, branch).await?;
+        let environment = &Environment { branch, ..environment.clone() };
         self.may_push(codebase, environment)?;
         let repo = self.repository(codebase);
         let remote = choose_remote(self.settings.remote(), &repo.remotes().await?)?.ok_or(NoPush::NoRemote)?;
@@ -81,7 +89,7 @@ impl Isolation {
         counted.inspect_err(|error| tracing::warn!("what is not committed could not be counted: {error}")).ok()
     }
 
-    /// Whether a run left commits that are to be pushed. `before` is where the branch was.
+    /// Whether a run left commits that are to be pushed. `before` is what was checked out before it.
     pub async fn left_commits(
         &self,
         codebase: &Codebase,
@@ -95,16 +103,6 @@ impl Isolation {
         Ok(now.is_some() && now.as_ref() != before)
     }
 
-    /// Where an environment's branch is.
-    pub async fn tip(
-        &self,
-        codebase: &Codebase,
-        environment: &Environment,
-    ) -> Result<Option<CommitSha>, IsolationError> {
-        let refs = self.repository(codebase).refs(&[environment.branch.full_ref()]).await?;
-        Ok(refs.branch(&environment.branch).map(|line| line.at.clone()))
-    }
-
     /// Pushes, and opens the pull request of the branch or finds the one that is open.
     pub async fn open_pull_request(
         &self,
@@ -115,7 +113,7 @@ impl Isolation {
         let no_forge = || NoPush::NoForge { codebase: codebase.name.clone() };
         self.may_push(codebase, environment)?;
         let forge = self.forge.as_ref().filter(|forge| forge.hosts(codebase)).ok_or_else(no_forge)?;
-        let pushed = self.push(codebase, environment).await?;
+        let pushed = self.push(codebase, environment, None).await?;
         let repo = self.repository(codebase);
         let base = base_of(codebase, environment, &pushed.remote);
         let base = base.ok_or_else(|| NoPush::NoBase { branch: environment.branch.clone() })?;

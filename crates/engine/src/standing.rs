@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
+use grove_git::checked_out::CheckedOut;
 use grove_git::verdict::{Subject, Tips, Verdict, verdicts, worked_on};
 use grove_git::{GitError, Repository};
 use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, Kind, MergeMethod, Moment, Status};
@@ -20,8 +21,10 @@ use crate::isolation::{Isolation, IsolationError};
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub verdict: Verdict,
-    /// The commit that was judged.
+    /// The commit of the recorded branch that was judged.
     pub head: Option<CommitSha>,
+    /// What is checked out instead of the recorded branch.
+    pub checked_out: Option<CheckedOut>,
     /// The newest of message, commit and, where the others are old, change to a file.
     pub last_active: Moment,
     pub stale: bool,
@@ -43,16 +46,20 @@ impl Isolation {
             Ok(tips) => tips,
             Err(error) => return Ok(unknown(environments, &error)),
         };
-        let mut verdicts = self.judged(codebase, &repo, &tips, environments).await?;
+        let heads = self.read_heads(&repo, environments).await;
+        let mut verdicts = self.judged(codebase, &repo, &tips, environments, &heads).await?;
         let uses = self.store.uses_in(codebase.id).await?;
         let threshold = SignedDuration::from_hours(24 * self.settings.stale_days().min(36_500).cast_signed());
         let mut found = HashMap::new();
         for environment in environments {
             let verdict = verdicts.remove(&environment.id).unwrap_or_else(not_asked);
             let uses = uses.get(&environment.id).map(Vec::as_slice).unwrap_or_default();
+            let checked_out = heads.get(&environment.id).and_then(|head| head.as_ref().ok()).cloned();
             let committed = tips.committed(&environment.branch.full_ref());
+            let other = checked_out.as_ref().and_then(CheckedOut::branch);
+            let other = other.and_then(|branch| tips.committed(&branch.full_ref()));
             let messages = uses.iter().map(|(_, at)| *at);
-            let seen = messages.chain([environment.last_activity_at]).chain(committed);
+            let seen = messages.chain([environment.last_activity_at]).chain(committed).chain(other);
             let mut last_active = seen.max().unwrap_or(environment.last_activity_at);
             let permanent = uses.iter().map(|(platform, _)| platform.as_str());
             let permanent = permanent.chain(environment.created_by_platform.as_deref()).any(|p| p == "telegram");
@@ -69,51 +76,108 @@ impl Isolation {
                 }
             }
             let head = tips.get(&environment.branch.full_ref()).cloned();
-            found.insert(environment.id, Standing { verdict, head, last_active, stale });
+            found.insert(environment.id, Standing { verdict, head, checked_out, last_active, stale });
         }
         Ok(found)
     }
 
-    /// The verdicts: those that are known already, and git's on the rest.
+    /// What is checked out in environments where it is not the recorded branch, or why that is not known.
+    async fn read_heads(
+        &self,
+        repo: &Repository,
+        environments: &[Environment],
+    ) -> HashMap<EnvironmentId, Result<CheckedOut, GitError>> {
+        let mut heads = HashMap::new();
+        for environment in environments.iter().filter(|environment| self.is_here(environment)) {
+            match repo.checked_out(&environment.path).await {
+                Ok(None) => {}
+                Ok(Some(now)) if now.is_on(&environment.branch) => {}
+                Ok(Some(now)) => drop(heads.insert(environment.id, Ok(now))),
+                Err(error) => drop(heads.insert(environment.id, Err(error))),
+            }
+        }
+        heads
+    }
+
+    /// The verdicts on recorded branches, together with those on what is checked out instead.
     async fn judged(
         &self,
         codebase: &Codebase,
         repo: &Repository,
         tips: &Tips,
         environments: &[Environment],
+        heads: &HashMap<EnvironmentId, Result<CheckedOut, GitError>>,
     ) -> Result<HashMap<EnvironmentId, Verdict>, IsolationError> {
-        let known = self.store.verdicts(codebase.id).await?;
-        let branches = environments.iter().map(|environment| environment.branch.full_ref());
-        let worked = match worked_on(repo, &branches.filter(|name| tips.get(name).is_some()).collect::<Vec<_>>()).await
-        {
+        let of_heads = heads.values().filter_map(|head| head.as_ref().ok()?.branch());
+        let branches = environments.iter().map(|environment| &environment.branch).chain(of_heads);
+        let branches: Vec<String> = branches.map(|b| b.full_ref()).filter(|name| tips.get(name).is_some()).collect();
+        let worked = match worked_on(repo, &branches).await {
             Ok(worked) => worked,
             Err(error) => return Ok(environments.iter().map(|e| (e.id, unknown_verdict(&error))).collect()),
         };
-        let (mut found, mut asked) = (HashMap::new(), Vec::new());
-        for environment in environments {
-            let subject = match subject(tips, &worked, environment) {
-                Ok(subject) => subject,
-                Err(why) => {
-                    found.insert(environment.id, unknown_verdict(&why));
-                    continue;
-                }
-            };
-            let key = key_of(&subject);
-            match known.get(&key).and_then(|text| serde_json::from_str(text).ok()) {
-                Some(verdict) => drop(found.insert(environment.id, verdict)),
-                None => asked.push((environment, subject, key)),
+        let recorded = environments.iter().map(|environment| {
+            let branch = CheckedOut::Branch(environment.branch.clone());
+            subject(tips, &worked, environment, &branch)
+        });
+        let other = environments.iter().filter_map(|environment| {
+            Some((
+                environment.id,
+                heads
+                    .get(&environment.id)?
+                    .as_ref()
+                    .map_err(ToString::to_string)
+                    .and_then(|head| subject(tips, &worked, environment, head).map_err(str::to_owned)),
+            ))
+        });
+        let other: Vec<(EnvironmentId, Result<Subject, String>)> = other.collect();
+        let ids = environments.iter().map(|environment| environment.id);
+        let all: Vec<Result<Subject, String>> = recorded
+            .map(|subject| subject.map_err(str::to_owned))
+            .chain(other.iter().map(|(_, subject)| subject.clone()))
+            .collect();
+        let mut verdicts = self.verdicts_on(codebase, repo, &all).await?.into_iter();
+        let mut found: HashMap<EnvironmentId, Verdict> = ids.zip(verdicts.by_ref()).collect();
+        self.ask_forge(codebase, tips, environments, &mut found).await;
+        for ((id, _), verdict) in other.iter().zip(verdicts) {
+            // Merged only if both are.
+            if verdict.merged_by().is_none() {
+                found.insert(*id, verdict);
             }
         }
-        let subjects: Vec<Subject> = asked.iter().map(|(_, subject, _)| subject.clone()).collect();
+        Ok(found)
+    }
+
+    /// The verdicts in the order of what is to be judged: those that are known already, and git's on the
+    /// rest.
+    async fn verdicts_on(
+        &self,
+        codebase: &Codebase,
+        repo: &Repository,
+        all: &[Result<Subject, String>],
+    ) -> Result<Vec<Verdict>, IsolationError> {
+        let known = self.store.verdicts(codebase.id).await?;
+        let (mut found, mut asked) = (Vec::new(), Vec::new());
+        for subject in all {
+            let remembered =
+                |subject: &Subject| known.get(&key_of(subject)).and_then(|text| serde_json::from_str(text).ok());
+            found.push(match subject {
+                Err(why) => unknown_verdict(why),
+                Ok(subject) => remembered(subject).unwrap_or_else(|| {
+                    asked.push((found.len(), subject.clone()));
+                    not_asked()
+                }),
+            });
+        }
+        let subjects: Vec<Subject> = asked.iter().map(|(_, subject)| subject.clone()).collect();
         match verdicts(repo, &subjects).await {
             Ok(new) if new.is_empty() => {}
             Ok(new) => {
                 let mut kept = Vec::new();
-                for ((environment, _, key), verdict) in asked.into_iter().zip(new) {
+                for ((place, subject), verdict) in asked.into_iter().zip(new) {
                     if !matches!(verdict, Verdict::Unknown { .. }) {
-                        kept.extend(serde_json::to_string(&verdict).ok().map(|text| (key, text)));
+                        kept.extend(serde_json::to_string(&verdict).ok().map(|text| (key_of(&subject), text)));
                     }
-                    found.insert(environment.id, verdict);
+                    found[place] = verdict;
                 }
                 let old = Moment::now().plus(-REMEMBERED);
                 if let Err(error) = self.store.keep_verdicts(codebase.id, &kept, old).await {
@@ -121,12 +185,11 @@ impl Isolation {
                 }
             }
             Err(error) => {
-                for (environment, ..) in asked {
-                    found.insert(environment.id, unknown_verdict(&error));
+                for (place, _) in asked {
+                    found[place] = unknown_verdict(&error);
                 }
             }
         }
-        self.ask_forge(codebase, tips, environments, &mut found).await;
         Ok(found)
     }
 
@@ -172,20 +235,32 @@ fn unknown(environments: &[Environment], error: &GitError) -> HashMap<Environmen
     let standing = |environment: &Environment| Standing {
         verdict: unknown_verdict(&error),
         head: None,
+        checked_out: None,
         last_active: environment.last_activity_at,
         stale: false,
     };
     environments.iter().map(|environment| (environment.id, standing(environment))).collect()
 }
 
-/// What is to be judged, or why it cannot be.
-fn subject(tips: &Tips, worked_on: &HashMap<String, bool>, environment: &Environment) -> Result<Subject, &'static str> {
-    let full_ref = environment.branch.full_ref();
-    let head = tips.get(&full_ref).ok_or("its branch is not there any more")?.clone();
-    let worked_on = worked_on.get(&full_ref).ok_or("the reflog of its branch cannot be read")?;
+/// What is to be judged of an environment, where this is checked out; or why it cannot be.
+fn subject(
+    tips: &Tips,
+    worked_on: &HashMap<String, bool>,
+    environment: &Environment,
+    checked_out: &CheckedOut,
+) -> Result<Subject, &'static str> {
+    let (head, worked_on) = match checked_out {
+        // Somebody went there.
+        CheckedOut::Detached(at) => (at.clone(), true),
+        CheckedOut::Branch(branch) => {
+            let name = branch.full_ref();
+            let head = tips.get(&name).ok_or("its branch is not there any more")?.clone();
+            (head, *worked_on.get(&name).ok_or("the reflog of its branch cannot be read")?)
+        }
+    };
     // A pull request's commits were made elsewhere.
     let pull_request = matches!(environment.work.kind(), Kind::Pr | Kind::Review);
-    let had_own = *worked_on || (pull_request && environment.head_sha != environment.base_sha);
+    let had_own = worked_on || (pull_request && environment.head_sha != environment.base_sha);
     let bases = environment.base_ref.as_deref().map(|base| tips.bases(base)).unwrap_or_default();
     Ok(Subject { head, base_sha: environment.base_sha.clone(), bases, had_own })
 }

@@ -2,8 +2,9 @@
 
 use grove_git::Repository;
 use grove_git::base::choose_remote;
+use grove_git::checked_out::CheckedOut;
 use grove_git::sync::{SyncError, is_there, merge, newest, newest_of_pull_request, of_remote};
-use grove_model::{Codebase, CommitSha, Environment, Kind, Question, Status};
+use grove_model::{BranchName, Codebase, CommitSha, Environment, Kind, Question, Status};
 
 use crate::isolation::{Isolation, IsolationError};
 use crate::removal::{Asker, Held};
@@ -11,6 +12,8 @@ use crate::removal::{Asker, Held};
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synced {
+    /// The branch that it was brought into.
+    pub branch: BranchName,
     /// What was brought in.
     pub from: String,
     pub at: CommitSha,
@@ -50,6 +53,16 @@ impl Isolation {
         }
         let repo = self.repository(codebase);
         let failed = |error| IsolationError::Sync(Box::new(error));
+        // What is checked out is brought up to date, whatever was recorded.
+        let branch = match self.checked_out_instead(codebase, &environment).await? {
+            None => environment.branch.clone(),
+            Some(CheckedOut::Branch(branch)) => branch,
+            Some(now @ CheckedOut::Detached(_)) => {
+                let recorded = environment.branch.clone();
+                return Err(IsolationError::OtherBranch { recorded, now: Box::new(now), named: None });
+            }
+        };
+        let mut environment = Environment { branch: branch.clone(), ..environment };
         let (own, last) = self.sources(&repo, &environment).await?;
         // The base may need no remote, and does not wait for one then.
         let there = match &own {
@@ -63,7 +76,8 @@ impl Isolation {
             let at = newest(&repo, &own).await.map_err(failed)?;
             if merge(&repo, &environment.path, &look.entry, &own, &at).await.map_err(failed)? {
                 self.store.record(environment.id, "synced", Some(at.as_str())).await?;
-                return Ok(Synced { from: own, at, changed: true });
+                self.end_failure(&mut environment).await?;
+                return Ok(Synced { branch, from: own, at, changed: true });
             }
         }
         let (from, at) = match last {
@@ -75,7 +89,8 @@ impl Isolation {
         };
         let changed = merge(&repo, &environment.path, &look.entry, &from, &at).await.map_err(failed)?;
         self.store.record(environment.id, "synced", Some(at.as_str())).await?;
-        Ok(Synced { from, at, changed })
+        self.end_failure(&mut environment).await?;
+        Ok(Synced { branch, from, at, changed })
     }
 
     /// The same branch elsewhere, if that comes before the rest, and the rest.

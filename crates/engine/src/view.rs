@@ -139,7 +139,11 @@ pub struct View {
     pub codebase: String,
     pub workflow_type: String,
     pub workflow_id: String,
+    /// The branch that is checked out; where none is, the recorded one.
     pub branch: String,
+    /// The branch that was recorded, where another one is checked out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_branch: Option<String>,
     pub path: PathBuf,
     pub provider: String,
     pub status: Status,
@@ -169,7 +173,7 @@ pub struct View {
 impl Isolation {
     /// The views of a codebase's environments; `all` includes those destroyed.
     pub async fn views(&self, codebase: &Codebase, all: bool) -> Result<Vec<View>, IsolationError> {
-        let environments = self.store.environments(codebase.id, all).await?;
+        let environments = self.current_environments(codebase, all).await?;
         self.views_of(codebase, environments).await
     }
 
@@ -234,7 +238,8 @@ impl Isolation {
             // Nobody needs to be asked.
             let verdict = Verdict::Fresh { behind: 0 };
             let head = environment.head_sha.clone();
-            Some(Standing { verdict, head, last_active: environment.last_activity_at, stale: false })
+            let last_active = environment.last_activity_at;
+            Some(Standing { verdict, head, checked_out: None, last_active, stale: false })
         } else {
             let standings = self.standings(codebase, std::slice::from_ref(environment), Moment::now()).await?;
             standings.into_values().next()
@@ -256,6 +261,7 @@ fn view(
         _ => None,
     };
     let counts = present.map(|present| &present.status);
+    let (now, recorded) = (counts.and_then(|status| status.branch.as_deref()), environment.branch.as_str());
     let apart = standing.and_then(|standing| standing.verdict.ahead_behind());
     let head = present.and_then(|present| present.status.head.clone()).or_else(|| environment.head_sha.clone());
     // What is in the trash, or gone, takes no room where it was.
@@ -266,7 +272,8 @@ fn view(
         codebase: codebase.name.clone(),
         workflow_type: environment.work.kind().to_string(),
         workflow_id: environment.work.id().to_owned(),
-        branch: environment.branch.to_string(),
+        branch: now.unwrap_or(recorded).to_owned(),
+        recorded_branch: now.filter(|now| *now != recorded).map(|_| recorded.to_owned()),
         path: environment.path.clone(),
         provider: environment.provider.clone(),
         status: environment.status,

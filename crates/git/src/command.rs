@@ -383,9 +383,12 @@ impl Invocation<'_> {
             (true, Place::Worktree { work_tree, .. }) => {
                 let (inspections, work_tree) = (Arc::clone(&self.git.inspections), work_tree.to_owned());
                 let (key, what, limit) = (self.key(), self.what(), self.limit);
-                inspections.take_turn(&work_tree, key, what, limit, self.start_and_wait()).await
+                inspections.take_turn(&work_tree, key, what, limit, |left| self.start_and_wait(left)).await
             }
-            _ => self.start_and_wait().await,
+            _ => {
+                let limit = self.limit;
+                self.start_and_wait(limit).await
+            }
         }
     }
 
@@ -397,7 +400,8 @@ impl Invocation<'_> {
         )
     }
 
-    async fn start_and_wait(self) -> Result<Ended, GitError> {
+    /// Runs it for at most `left`, which is what waiting for its turn left of its time.
+    async fn start_and_wait(self, left: Duration) -> Result<Ended, GitError> {
         let mut permit = Some(self.git.permits.acquire().await.expect("the limit is never closed"));
         if self.git.interrupt.pending.swap(false, Ordering::SeqCst) {
             return Err(GitError::Interrupted { what: self.what() });
@@ -420,7 +424,7 @@ impl Invocation<'_> {
         let status = {
             let finish = running.finish(stdin, &mut stdout, &mut stderr);
             tokio::pin!(finish);
-            let (limit, kept) = (tokio::time::sleep(self.limit), tokio::time::sleep(PLACE_KEPT));
+            let (limit, kept) = (tokio::time::sleep(left), tokio::time::sleep(PLACE_KEPT));
             tokio::pin!(limit, kept);
             let interrupted = self.git.interrupt.now.notified();
             tokio::pin!(interrupted);

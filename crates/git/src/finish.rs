@@ -144,6 +144,21 @@ async fn move_base(
     }
 }
 
+/// Whether merging `branch`, which is at `head`, into its base would conflict.
+pub async fn would_conflict(
+    repo: &Repository,
+    branch: &BranchName,
+    head: &CommitSha,
+    base_name: &str,
+) -> Result<bool, FinishError> {
+    let target = target(repo, base_name).await?;
+    match merged_tree(repo, branch, head, &target).await {
+        Ok(_) => Ok(false),
+        Err(FinishError::Conflict { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// The paths of all checkouts that are on a base (`main`, `origin/main`): they change with it.
 pub async fn checkouts_on_base(repo: &Repository, base_name: &str) -> Result<Vec<PathBuf>, FinishError> {
     let target = target(repo, base_name).await?;

@@ -7,13 +7,16 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex as TurnMutex, watch};
 use tokio::time::timeout;
 
 use crate::GitError;
 use crate::command::Ended;
+
+/// What a call gets that waited long for its turn.
+const LEAST_TIME: Duration = Duration::from_secs(2);
 
 /// What is under way in each worktree.
 #[derive(Debug, Default)]
@@ -39,7 +42,7 @@ impl Inspections {
         key: String,
         what: String,
         limit: Duration,
-        call: impl Future<Output = Answer>,
+        call: impl AsyncFnOnce(Duration) -> Answer,
     ) -> Answer {
         let here = Arc::clone(lock(&self.worktrees).entry(worktree.to_owned()).or_default());
         let answer = here.run_or_share(key, what, limit, call).await;
@@ -59,8 +62,9 @@ impl WorktreeInspections {
         key: String,
         what: String,
         limit: Duration,
-        call: impl Future<Output = Answer>,
+        call: impl AsyncFnOnce(Duration) -> Answer,
     ) -> Answer {
+        let began = Instant::now();
         let (leader, mut shared) = {
             let mut waiting = lock(&self.waiting);
             match waiting.get(&key).filter(|shared| shared.has_changed().is_ok()) {
@@ -77,7 +81,7 @@ impl WorktreeInspections {
             // The one that asked was cancelled before it had an answer: this one asks by itself.
             return match answered {
                 Some(answer) => answer,
-                None => self.run_alone(what, limit, call).await,
+                None => self.run_alone(what, limit, began, call).await,
             };
         };
         let begins = Begins { waiting: &self.waiting, key };
@@ -85,7 +89,7 @@ impl WorktreeInspections {
             Ok(_turn) => {
                 // From here on an equal call must ask anew.
                 drop(begins);
-                call.await
+                call(time_left(limit, began)).await
             }
             Err(_) => {
                 drop(begins);
@@ -96,12 +100,24 @@ impl WorktreeInspections {
         answer
     }
 
-    async fn run_alone(&self, what: String, limit: Duration, call: impl Future<Output = Answer>) -> Answer {
-        match timeout(limit, self.turn.lock()).await {
-            Ok(_turn) => call.await,
+    async fn run_alone(
+        &self,
+        what: String,
+        limit: Duration,
+        began: Instant,
+        call: impl AsyncFnOnce(Duration) -> Answer,
+    ) -> Answer {
+        match timeout(time_left(limit, began), self.turn.lock()).await {
+            Ok(_turn) => call(time_left(limit, began)).await,
             Err(_) => Err(GitError::TimedOut { what, after: limit }),
         }
     }
+}
+
+/// What is left of the time that a call may take, waiting included. A little, at least: one that comes
+/// late still deserves an answer if it is quick.
+fn time_left(limit: Duration, began: Instant) -> Duration {
+    limit.saturating_sub(began.elapsed()).max(LEAST_TIME)
 }
 
 /// Takes a call out of those that wait, also when it is cancelled.
@@ -139,7 +155,7 @@ mod tests {
         let (inspections, begun, go) = (Inspections::default(), AtomicUsize::new(0), Notify::new());
         let limit = Duration::from_secs(10);
         let ask = |key: &str| {
-            inspections.take_turn(Path::new("/w"), key.to_owned(), "status".to_owned(), limit, async {
+            inspections.take_turn(Path::new("/w"), key.to_owned(), "status".to_owned(), limit, async |_| {
                 let count = begun.fetch_add(1, Ordering::SeqCst);
                 if count == 0 {
                     go.notified().await;
@@ -166,18 +182,17 @@ mod tests {
     #[tokio::test]
     async fn a_stuck_call_is_waited_for_no_longer_than_the_limit_and_other_worktrees_do_not_wait() {
         let inspections = Inspections::default();
-        let ask = |worktree: &'static str, limit: u64, call| {
-            let limit = Duration::from_millis(limit);
-            inspections.take_turn(Path::new(worktree), worktree.to_owned(), "status".to_owned(), limit, call)
+        let ask = |worktree: &'static str, limit: u64, stuck: bool| {
+            let (limit, name) = (Duration::from_millis(limit), worktree.to_owned());
+            inspections.take_turn(Path::new(worktree), name, "status".to_owned(), limit, async move |left| {
+                if stuck { std::future::pending().await } else { answer(&format!("{left:?}")) }
+            })
         };
-        let stuck = Box::pin(std::future::pending::<Answer>()) as std::pin::Pin<Box<dyn Future<Output = Answer>>>;
-        let first = ask("/stuck", 1000, stuck);
+        let first = ask("/stuck", 1000, true);
         let rest = async {
-            let never = Box::pin(async { unreachable!("it is never its turn") });
-            let second = ask("/stuck", 50, never).await;
-            assert!(matches!(second, Err(GitError::TimedOut { .. })));
-            let other = ask("/other", 1000, Box::pin(async { answer("x") })).await;
-            assert!(other.is_ok());
+            let second = ask("/stuck", 50, false).await;
+            assert!(matches!(second, Err(GitError::TimedOut { .. })), "it is never its turn");
+            assert!(ask("/other", 1000, false).await.is_ok());
         };
         tokio::select! {
             biased;

@@ -11,6 +11,7 @@
 //! * [`parse`]: pure parsers of git's machine-readable output.
 //! * [`repository`]: which repository a path belongs to, and its canonical checkout.
 //! * [`base`]: which commit new work starts from.
+//! * [`checked_out`]: what is checked out in a worktree now.
 //! * [`worktree`]: making a worktree, proving that it is right, taking it back.
 //! * [`removal`]: taking a worktree away so that nothing is lost, and bringing it back.
 //! * [`verdict`]: whether the work on a branch is in its base.
@@ -21,6 +22,7 @@
 //! * [`quarantine`]: entries that would break everybody else.
 
 pub mod base;
+pub mod checked_out;
 pub mod clone;
 pub mod command;
 pub mod credentials;

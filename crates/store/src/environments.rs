@@ -58,6 +58,10 @@ const KEEP_SIZE: &str = "UPDATE remote_agent_isolation_environments SET size_byt
 const METADATA: &str = "SELECT id, metadata FROM remote_agent_isolation_environments WHERE id = $1";
 const KEEP_METADATA: &str = "UPDATE remote_agent_isolation_environments SET metadata = $3, updated_at = $4 \
      WHERE id = $1 AND metadata = $2";
+const FOLLOW_BRANCH: &str = "UPDATE remote_agent_isolation_environments SET branch_name = $3, updated_at = $4 \
+     WHERE id = $1 AND branch_name = $2 AND status <> 'destroyed' AND NOT EXISTS (SELECT 1 \
+       FROM remote_agent_isolation_environments other WHERE other.id <> $1 AND other.status <> 'destroyed' \
+       AND other.branch_name = $3 AND other.codebase_id = remote_agent_isolation_environments.codebase_id)";
 const BY_ID: &str = select!("WHERE id = $1");
 const LIVE: &str = select!("WHERE codebase_id = $1 AND status <> 'destroyed' ORDER BY created_at, id");
 const ALL: &str = select!("WHERE codebase_id = $1 ORDER BY created_at, id");
@@ -318,6 +322,21 @@ impl Store {
             let query = sqlx::query_scalar(BRANCHES_OF_OTHERS);
             let query = query.bind(codebase.to_string()).bind(work.kind().as_str()).bind(work.id().to_owned());
             Ok(query.fetch_all(&self.pool).await?)
+        })
+        .await
+    }
+
+    /// Keeps the new name of an environment's branch; `false`: another environment has a branch of that
+    /// name, or the record has changed meanwhile.
+    pub async fn follow_branch(
+        &self,
+        id: EnvironmentId,
+        from: &BranchName,
+        to: &BranchName,
+    ) -> Result<bool, StoreError> {
+        self.retry(|| async {
+            let follow = sqlx::query(FOLLOW_BRANCH).bind(id.to_string()).bind(from.to_string()).bind(to.to_string());
+            Ok(follow.bind(Moment::now().to_string()).execute(&self.pool).await?.rows_affected() == 1)
         })
         .await
     }

@@ -10,6 +10,7 @@ use grove_git::reading::Reading;
 use grove_model::{Codebase, Environment, Status, short_hash};
 
 use super::supervise::Place;
+use crate::current::init_failed;
 use crate::isolation::{Isolation, IsolationError};
 use crate::removal::knows;
 use crate::view::{OnDisk, on_disk};
@@ -119,11 +120,10 @@ impl Isolation {
             OnDisk::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
             OnDisk::Gone | OnDisk::NotMounted | OnDisk::Unknown(_) => return Ok(Ready::Changed),
         };
-        let init_failed = now.metadata.init_script.as_ref().is_some_and(|script| script.error.is_some());
         match now.status {
             Status::Active => {}
             // A merge that failed is for whoever works there to put right.
-            Status::Failed if !init_failed => {}
+            Status::Failed if !init_failed(&now) => {}
             Status::Failed => return Err(broken("its init script failed".to_owned())),
             _ => return Ok(Ready::Changed),
         }

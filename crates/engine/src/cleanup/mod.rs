@@ -137,7 +137,7 @@ impl Isolation {
     }
 
     async fn environments_here(&self, codebase: &Codebase) -> Result<Vec<Environment>, IsolationError> {
-        let all = self.store.environments(codebase.id, false).await?;
+        let all = self.current_environments(codebase, false).await?;
         Ok(all.into_iter().filter(|environment| environment.node == self.node).collect())
     }
 

@@ -75,6 +75,8 @@ impl fmt::Display for Why {
 pub enum Spared {
     Recent(SignedDuration),
     ClockJumped,
+    /// Another branch than the recorded one is checked out, or none.
+    OtherBranch,
     /// Its files do not tell when they were changed.
     Unreadable,
 }
@@ -83,6 +85,7 @@ impl fmt::Display for Spared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Spared::Recent(grace) => write!(f, "It was created, spoken to or changed less than {grace:#} ago."),
+            Spared::OtherBranch => f.write_str("It is on another branch than the one that was recorded for it."),
             Spared::ClockJumped => f.write_str("The clock jumped since the last clean-up, so its age is not known."),
             Spared::Unreadable => f.write_str("It is not known when its files were last changed."),
         }
@@ -105,6 +108,9 @@ pub fn select(environment: &Environment, is_gone: bool, standing: &Standing, rul
         _ if wants(Scope::Stale) && standing.stale && rules.steady => Why::Stale,
         _ => return Choice::Leave,
     };
+    if standing.checked_out.is_some() {
+        return Choice::Spare(Spared::OtherBranch);
+    }
     match rules.grace {
         Some(_) if !rules.steady => Choice::Spare(Spared::ClockJumped),
         Some(grace) if grace.protects(environment.created_at.max(standing.last_active)) => {
@@ -131,7 +137,7 @@ mod tests {
     /// An environment and how it stands: made and last active so many minutes ago.
     fn made(now: Moment, created: i64, active: i64, verdict: Verdict, stale: bool) -> (Environment, Standing) {
         let environment = Environment { created_at: ago(now, created), ..environment(Kind::Pr, "7") };
-        (environment, Standing { verdict, head: None, last_active: ago(now, active), stale })
+        (environment, Standing { verdict, head: None, checked_out: None, last_active: ago(now, active), stale })
     }
 
     fn merged() -> Verdict {

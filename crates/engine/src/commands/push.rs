@@ -1,18 +1,20 @@
-//! `/push` and `/pr [TITLE]`
+//! `/push [--branch NAME]` and `/pr [TITLE]`
 
 use grove_git::push::Pushed;
 use grove_model::{Codebase, Environment};
 
 use super::Line;
-use super::worktree::own;
+use super::worktree::{named_branch, own};
 use crate::Problem;
 use crate::reply_text;
 use crate::talk::Desk;
 use crate::words::done;
 
 pub async fn push(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let (codebase, environment) = own(desk, &mut line).await?;
-    let pushed = desk.talks.isolation.push(&codebase, &environment).await?;
+    let named = named_branch(&mut line)?;
+    let (codebase, mut environment) = own(desk, &mut line).await?;
+    let pushed = desk.talks.isolation.push(&codebase, &environment, named.as_ref()).await?;
+    environment.branch = named.unwrap_or(environment.branch);
     Ok(reply_text::for_chat(&in_words(desk, &codebase, &environment, &pushed).await))
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use grove_git::Repository;
 use grove_git::base::choose_remote;
+use grove_git::checked_out::CheckedOut;
 use grove_model::{
     AdoptedFrom, BranchName, Codebase, CommitSha, Environment, EnvironmentId, Kind, PrHead, Work, WorkKey,
 };
@@ -168,14 +169,21 @@ fn related<'a>(work: &Work, hints: &Hints, environments: &'a [Environment]) -> V
 
 /// Finds out whether the head of a pull request is in an environment: on its branch, or contained in it.
 async fn find_head(repo: &Repository, environment: &Environment, head: &PrHead) -> Result<Head, IsolationError> {
-    if head.branch() == Some(&environment.branch) {
+    let now = repo.checked_out(&environment.path).await?;
+    if head.branch() == Some(&environment.branch)
+        || head.branch().is_some_and(|head| now.as_ref().is_some_and(|now| now.is_on(head)))
+    {
         return Ok(Head::There);
     }
     let Some(sha) = head.commit() else {
         // A branch that is known and is another one says enough.
         return Ok(if head.branch().is_some() { Head::NotThere } else { Head::NotKnown });
     };
-    let tip = repo.commit_of(&environment.branch.full_ref()).await?;
+    let tip = match now {
+        Some(CheckedOut::Detached(at)) => Some(at),
+        Some(CheckedOut::Branch(branch)) => repo.commit_of(&branch.full_ref()).await?,
+        None => repo.commit_of(&environment.branch.full_ref()).await?,
+    };
     let known = repo.commit_of(sha.as_str()).await?.is_some();
     match tip {
         Some(tip) if known && repo.is_ancestor(sha, &tip).await? => Ok(Head::There),

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
+use grove_git::checked_out::CheckedOut;
 use grove_git::finish::FinishError;
 use grove_git::include::IncludeError;
 use grove_git::push::PushError;
@@ -106,6 +107,9 @@ pub enum IsolationError {
     Full(Box<Full>),
     #[error("`{branch}` is {status}, not hibernated")]
     NotHibernated { branch: BranchName, status: Status },
+    /// Another branch than the recorded one is checked out, or none.
+    #[error("the worktree of `{recorded}` is on {now}")]
+    OtherBranch { recorded: BranchName, now: Box<CheckedOut>, named: Option<BranchName> },
     #[error(transparent)]
     Finish(Box<FinishError>),
     #[error(transparent)]

@@ -52,7 +52,7 @@ impl Desk<'_> {
             tokio::time::sleep(LAST).await;
         };
         let words = tokio::select! {
-            pushed = isolation.push(codebase, environment) => reply_text::pushed_after_run(branch, pushed),
+            pushed = isolation.push(codebase, environment, None) => reply_text::pushed_after_run(branch, pushed),
             () = tokio::time::sleep(PATIENCE) => reply_text::not_pushed_in_time(branch),
             () = at_the_end => reply_text::not_pushed_in_time(branch),
         };

@@ -52,7 +52,8 @@ pub fn finished(branch: &str, finished: &Finished) -> Vec<String> {
     std::iter::once(merged).chain(updated).collect()
 }
 
-pub fn synced(branch: &str, synced: &Synced) -> String {
+pub fn synced(synced: &Synced) -> String {
+    let branch = &synced.branch;
     if synced.changed {
         format!("Brought {} at {} into `{branch}`.", synced.from, synced.at.short())
     } else {

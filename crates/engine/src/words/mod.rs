@@ -454,6 +454,14 @@ impl From<IsolationError> for Problem {
             IsolationError::NotHibernated { .. } => {
                 Problem::new("not_hibernated", message, "`grove worktree list` shows which are.")
             }
+            IsolationError::OtherBranch { recorded, now, named } => {
+                let other = match (named, now.branch()) {
+                    (Some(named), _) => format!("`{named}` is not checked out there; switch to it first"),
+                    (None, Some(now)) => format!("Say which one is meant: `--branch {now}` or `--branch {recorded}`"),
+                    (None, None) => format!("Switch to a branch there, or say `--branch {recorded}`"),
+                };
+                Problem::new("other_branch", message, format!("{other}. Nothing was done."))
+            }
             IsolationError::Finish(error) => finish_failed(*error, message),
             IsolationError::Sync(error) => match *error {
                 SyncError::Conflict { .. } => {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use grove_engine::Problem;
 use grove_engine::codebases::Codebases;
-use grove_engine::isolation::{Isolation, find};
+use grove_engine::isolation::Isolation;
 use grove_engine::settings::{Environment, Settings};
 use grove_git::Git;
 use grove_model::Codebase;
@@ -56,8 +56,7 @@ impl Context {
         name: &str,
     ) -> Result<(Codebase, grove_model::Environment), Problem> {
         let codebase = self.codebases(store).meant(codebase, &self.cwd).await?;
-        let environments = store.environments(codebase.id, false).await?;
-        let environment = find(name, &environments)?.clone();
+        let environment = self.isolation(store).find_environment(&codebase, name).await?;
         Ok((codebase, environment))
     }
 

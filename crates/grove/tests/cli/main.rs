@@ -11,6 +11,7 @@ mod create;
 mod doctor;
 mod finish;
 mod github;
+mod head;
 mod list;
 mod names;
 mod planted;

@@ -1,4 +1,4 @@
-//! `/worktree finish [--method merge|squash]` and `/worktree abort`
+//! `/worktree finish [--method merge|squash] [--branch NAME]` and `/worktree abort`
 
 use super::{Line, meant};
 use crate::Problem;
@@ -9,10 +9,11 @@ use crate::words::done;
 pub async fn finish(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     let method = line.value("--method")?.as_deref().map(str::parse).transpose()?;
     let method = method.unwrap_or(desk.talks.settings.finish_method());
+    let named = super::named_branch(&mut line)?;
     let (codebase, environment) = meant(desk, &mut line).await?;
-    let (finished, removed) =
-        desk.talks.isolation.finish(&codebase, &environment, method, Asker::Conversation(desk.reference())).await?;
-    let branch = environment.branch.as_str();
+    let (isolation, asker) = (&desk.talks.isolation, Asker::Conversation(desk.reference()));
+    let (finished, removed) = isolation.finish(&codebase, &environment, method, named.as_ref(), asker).await?;
+    let branch = named.as_ref().unwrap_or(&environment.branch).as_str();
     let mut lines = done::finished(branch, &finished);
     match removed {
         Ok(removed) => {

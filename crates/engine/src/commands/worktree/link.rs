@@ -4,7 +4,7 @@ use grove_model::BranchName;
 
 use super::{Line, codebase};
 use crate::Problem;
-use crate::isolation::{IsolationError, find};
+use crate::isolation::IsolationError;
 use crate::talk::Desk;
 
 const EXAMPLES: &str = "Write `/worktree link issue-42`, `/worktree link pr-7` or `/worktree link feature/auth`.";
@@ -14,8 +14,7 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     let name = line.at_most_one().ok().flatten().ok_or_else(|| wrong("One worktree has to be named."))?;
     BranchName::parse(&name).map_err(|_| wrong("That names neither a work nor a branch."))?;
     let codebase = codebase(desk).await?;
-    let all = desk.talks.store.environments(codebase.id, false).await?;
-    let environment = match find(&name, &all) {
+    let environment = match desk.talks.isolation.find_environment(&codebase, &name).await {
         Ok(environment) => environment,
         Err(IsolationError::NoSuch(_)) => {
             let hint = "`/worktree list` shows them.";

@@ -14,12 +14,11 @@ mod sync;
 mod undo;
 mod why;
 
-use grove_model::{Codebase, Environment};
+use grove_model::{BranchName, Codebase, Environment};
 
 use super::help::listed;
 use super::{Entry, Line, codebase_of as codebase, entry, nearest, not_yet, unknown};
 use crate::Problem;
-use crate::isolation::find;
 use crate::reply_text;
 use crate::talk::Desk;
 
@@ -99,10 +98,7 @@ pub(super) async fn own(desk: &Desk<'_>, line: &mut Line) -> Result<(Codebase, E
 async fn meant(desk: &Desk<'_>, line: &mut Line) -> Result<(Codebase, Environment), Problem> {
     let codebase = codebase(desk).await?;
     let environment = match (line.at_most_one()?, desk.conversation.environment) {
-        (Some(name), _) => {
-            let all = desk.talks.store.environments(codebase.id, false).await?;
-            find(&name, &all)?.clone()
-        }
+        (Some(name), _) => desk.talks.isolation.find_environment(&codebase, &name).await?,
         (None, Some(id)) => match desk.talks.store.environment(id).await? {
             Some(environment) => environment,
             None => return Err(nowhere(&line.name)),
@@ -110,6 +106,14 @@ async fn meant(desk: &Desk<'_>, line: &mut Line) -> Result<(Codebase, Environmen
         (None, None) => return Err(nowhere(&line.name)),
     };
     Ok((codebase, environment))
+}
+
+/// `--branch NAME`: the branch that is meant, where several can be.
+pub(super) fn named_branch(line: &mut Line) -> Result<Option<BranchName>, Problem> {
+    let wrong = |error: grove_model::BranchNameError| {
+        Problem::new("usage", format!("{error}."), "Write `--branch NAME` with the name of a branch.")
+    };
+    line.value("--branch")?.as_deref().map(BranchName::parse).transpose().map_err(wrong)
 }
 
 fn nowhere(name: &str) -> Problem {

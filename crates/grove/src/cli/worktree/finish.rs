@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use grove_engine::removal::Asker;
 use grove_engine::words::done;
 use grove_git::finish::Method;
+use grove_model::BranchName;
 use serde_json::json;
 
 use super::{Context, Done, Named, remove};
@@ -18,6 +19,9 @@ pub struct Args {
     /// How to merge; without it, what `cleanup.finish_method` says
     #[arg(long)]
     method: Option<How>,
+    /// The branch to merge, where another one than the recorded one is checked out
+    #[arg(long, value_parser = BranchName::parse)]
+    branch: Option<BranchName>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -37,10 +41,12 @@ pub async fn finish(context: &Context, args: &Args) -> Done {
         None => context.settings.finish_method(),
     };
     let waiting = output::spinner("Merging", context.json);
-    let finished = context.isolation(&store).finish(&codebase, &environment, method, Asker::Person).await;
+    let finished = context.isolation(&store);
+    let branch = args.branch.as_ref();
+    let finished = finished.finish(&codebase, &environment, method, branch, Asker::Person).await;
     waiting.finish_and_clear();
     let (finished, removed) = finished?;
-    let words = done::finished(environment.branch.as_str(), &finished);
+    let words = done::finished(branch.unwrap_or(&environment.branch).as_str(), &finished);
     let removed = removed.inspect_err(|_| {
         output::warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
     })?;

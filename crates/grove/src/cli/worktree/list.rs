@@ -67,11 +67,13 @@ fn show(context: &Context, found: &[View], several: bool) {
 fn table(views: &[View], several: bool) -> Table {
     let mut table = Table::new(["state", "branch", "work", "base", "changes", "size", "active", "path"]);
     for view in views {
-        let branch = if several {
-            format!("{} {}", output::dim(&view.codebase), output::strong(&view.branch))
-        } else {
-            output::strong(&view.branch)
-        };
+        let mut branch = output::strong(&view.branch);
+        if let Some(recorded) = &view.recorded_branch {
+            branch = format!("{branch} {}", output::dim(&format!("(recorded: {recorded})")));
+        }
+        if several {
+            branch = format!("{} {branch}", output::dim(&view.codebase));
+        }
         table.row([
             state(view),
             branch,

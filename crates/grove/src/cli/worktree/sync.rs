@@ -18,7 +18,7 @@ pub async fn run(context: &Context, named: &Named) -> Done {
     if context.json {
         output::json(&json!({ "from": synced.from, "at": synced.at, "changed": synced.changed }));
     } else {
-        output::words(&done::synced(environment.branch.as_str(), &synced));
+        output::words(&done::synced(&synced));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

@@ -195,6 +195,7 @@ async fn changed(app: &App, codebase: &Codebase, environment: Environment) -> Re
 #[derive(Default, Deserialize)]
 struct How {
     method: Option<String>,
+    branch: Option<String>,
 }
 
 async fn finish(
@@ -205,8 +206,11 @@ async fn finish(
     let Query(how) = query.map_err(|rejection| bad_query(&rejection))?;
     let method = how.method.as_deref().map(str::parse).transpose()?;
     let method = method.unwrap_or(app.talks.settings.finish_method());
+    let branch = how.branch.as_deref().map(BranchName::parse).transpose();
+    let branch = branch.map_err(|error| Problem::new("usage", format!("{error}."), "Name a branch in `branch`."))?;
     let (codebase, environment) = found(&app, &id).await?;
-    let (finished, removed) = app.talks.isolation.finish(&codebase, &environment, method, Asker::Person).await?;
+    let isolation = &app.talks.isolation;
+    let (finished, removed) = isolation.finish(&codebase, &environment, method, branch.as_ref(), Asker::Person).await?;
     app.talks.tell_watchers(TalkEvent::Worktrees);
     // Merged is merged, also if the worktree has to stay.
     let mut answer = match removed {
@@ -215,6 +219,7 @@ async fn finish(
     };
     answer["merged_into"] = json!(finished.base.to_string());
     answer["commit"] = json!(finished.commit);
+    answer["updated_checkouts"] = json!(finished.updated);
     Ok(Json(answer))
 }
 

@@ -21,7 +21,9 @@ both_engines! {
         }
         grove.repo.git(&["merge", "-q", "--no-ff", "--no-edit", "merged"]);
         fs::write(dirty.join("more"), "unsaved").unwrap();
-        let server = TestServer::start(&grove);
+        // Without the grace that protects what was made a moment ago.
+        let mut command = grove.command(["serve", "--listen", "127.0.0.1:0", "--test-adapter"]);
+        let server = TestServer::run({ command.env("GROVE_CLEANUP_GRACE", "0"); command }, &grove);
         wait_for(|| branches(&grove) == ["dirty", "fresh"]);
         assert!(!merged.exists());
         let log = server.logged().join("\n");
