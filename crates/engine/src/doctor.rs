@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::agent::{Agents, health};
+use crate::codebases::moved::is_there;
 use crate::current::init_failed;
 use crate::isolation::Isolation;
 use crate::kernel::{NamespaceAttempt, landlock_version, try_user_namespace};
@@ -183,14 +184,14 @@ fn user_namespaces(attempt: NamespaceAttempt) -> Check {
 
 async fn examine_codebase(git: &Git, isolation: &Isolation, codebase: &Codebase, checks: &mut Vec<Check>) {
     let name = format!("codebase {}", codebase.name);
-    if !codebase.git_common_dir.is_dir() {
+    if !is_there(codebase) {
         let detail = format!("{} is not there", codebase.default_cwd.display());
-        checks.push(check(
-            &name,
-            Verdict::Bad,
-            detail,
-            "Mount its disk or put it back; `grove codebase remove` forgets it.",
-        ));
+        let hint = format!(
+            "Mount its disk or put it back. If it was moved, `grove codebase move {0} PATH` says where it is now; \
+             `grove codebase remove {0}` forgets it.",
+            codebase.name
+        );
+        checks.push(check(&name, Verdict::Bad, detail, hint));
         return;
     }
     match isolation.reconcile(codebase).await {

@@ -132,6 +132,11 @@ impl Repository {
         parse::worktrees(&output.stdout)
     }
 
+    /// Makes the links of all worktrees name this place, after the repository was moved.
+    pub async fn repair_worktrees(&self) -> Result<(), GitError> {
+        self.command("worktree").arg("repair").run().await.map(drop)
+    }
+
     /// The file `path` of the first of `refs` that exists, and that ref. `None` when that one has
     /// no such file, or none of them exists. One process, whatever the answer.
     pub async fn file_of_first(&self, refs: &[String], path: &str) -> Result<Option<(String, Vec<u8>)>, GitError> {

@@ -32,6 +32,8 @@ const LIST: &str =
     concat!("SELECT ", columns!(), " FROM remote_agent_codebases WHERE removed_at IS NULL ORDER BY name");
 const NAME_OR_FOLDER_TAKEN: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM remote_agent_codebases \
      WHERE (name = $1 AND removed_at IS NULL) OR owner_folder = $2 OR project_folder = $3";
+const MOVE: &str = "UPDATE remote_agent_codebases SET default_cwd = $2, git_common_dir = $3, updated_at = $4 \
+     WHERE id = $1 AND removed_at IS NULL";
 const REMOVE: &str =
     "UPDATE remote_agent_codebases SET removed_at = $2, updated_at = $2 WHERE id = $1 AND removed_at IS NULL";
 
@@ -155,6 +157,16 @@ impl Store {
 
     pub async fn codebases(&self) -> Result<Vec<Codebase>, StoreError> {
         self.retry(|| async { sqlx::query(LIST).fetch_all(&self.pool).await?.iter().map(read).collect() }).await
+    }
+
+    /// Keeps where a codebase's checkout is now.
+    pub async fn move_codebase(&self, id: CodebaseId, checkout: &Path, common_dir: &Path) -> Result<(), StoreError> {
+        self.retry(|| async {
+            let moved = sqlx::query(MOVE).bind(id.to_string()).bind(text(checkout)).bind(text(common_dir));
+            moved.bind(Moment::now().to_string()).execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
     }
 
     /// Ends the registration; the row stays, for its history and its folders.

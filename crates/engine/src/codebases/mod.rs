@@ -1,5 +1,6 @@
 //! Registering repositories, and finding the one that is meant.
 
+pub(crate) mod moved;
 mod workspace;
 
 use std::fmt;
@@ -45,6 +46,12 @@ pub enum CodebaseError {
     Which(Vec<String>),
     #[error("no codebase is registered")]
     None,
+    #[error("{} is the checkout of `{name}`, which was at {}", to.display(), from.display())]
+    CheckoutMoved { name: String, from: PathBuf, to: PathBuf },
+    #[error("`{name}` was not moved: its checkout is still at {}", at.display())]
+    NotMoved { name: String, at: PathBuf },
+    #[error("{} is not the checkout of `{name}`: {why}", path.display())]
+    AnotherRepository { name: String, path: PathBuf, why: String },
     #[error("`{name}` has environments with unsaved work")]
     Unsaved { name: String, reasons: Vec<(String, Unsaved)> },
 }
@@ -126,6 +133,12 @@ impl Codebases {
             && !places::is_beneath(&repository.root, &root)
         {
             return Err(CodebaseError::OutsideRoot { path: repository.root.clone(), root });
+        }
+        if self.store.codebase_of_repository(&repository.common_dir).await?.is_none()
+            && let Some(moved) = self.registered_elsewhere(repository).await?
+        {
+            let (from, to) = (moved.default_cwd, repository.root.clone());
+            return Err(CodebaseError::CheckoutMoved { name: moved.name, from, to });
         }
         let remotes = repository.remotes().await?;
         // Several remotes and none chosen is no reason not to register; creation will ask.

@@ -326,6 +326,17 @@ impl From<CodebaseError> for Problem {
                 message,
                 "Move it there, or change `security.allowed_root` (ALLOWED_ROOT_DIRECTORY).",
             ),
+            CodebaseError::CheckoutMoved { name, to, .. } => {
+                let hint =
+                    format!("`grove codebase move {name} {}` takes its new place into the record.", to.display());
+                Problem::new("checkout_moved", message, hint)
+            }
+            CodebaseError::NotMoved { .. } => {
+                Problem::new("not_moved", message, "Register another checkout with `grove codebase add PATH`.")
+            }
+            CodebaseError::AnotherRepository { .. } => {
+                Problem::new("another_repository", message, "Give the path that the checkout was moved to.")
+            }
             CodebaseError::CloneTaken(_) => {
                 Problem::new("path_taken", message, "Register that directory by its path, or move it away.")
             }

@@ -408,8 +408,8 @@ impl Trashed {
         self.unlock(&self.entry)
     }
 
-    /// Makes `.git` of the worktree and of its submodules name the entry as it is called now; it has
-    /// another name if its own was taken meanwhile.
+    /// Makes `.git` of the worktree and of its submodules name the entry as it is called now, and where it
+    /// is: its own name may be taken meanwhile, and the repository may have been moved.
     fn relink(&self, repo: &Repository) -> Result<(), RemovalError> {
         let name = self.entry.file_name().unwrap_or_default().as_bytes();
         let common = repo.common_dir.file_name().unwrap_or_default().as_bytes();
@@ -434,10 +434,17 @@ impl Trashed {
             let start = at + before.len();
             let end =
                 text[start..].iter().position(|byte| matches!(byte, b'/' | b'\n')).map_or(text.len(), |n| start + n);
-            if &text[start..end] == name {
+            // The repository itself may have been moved meanwhile.
+            let prefix = match text[..start].strip_prefix(b"gitdir: ").filter(|path| path.starts_with(b"/")) {
+                Some(worktrees) if !is_same_folder(&parse::path(worktrees).join(".."), &repo.common_dir) => {
+                    [b"gitdir: ", repo.common_dir.as_os_str().as_bytes(), b"/worktrees/"].concat()
+                }
+                _ => text[..start].to_vec(),
+            };
+            let renamed = [&prefix, name, &text[end..]].concat();
+            if renamed == text {
                 continue;
             }
-            let renamed = [&text[..start], name, &text[end..]].concat();
             let write = || {
                 let mut file = folder.create(".git")?;
                 file.write_all(&renamed)?;
@@ -530,6 +537,10 @@ impl Trashed {
         }
         fs::remove_file(lock).map_err(failed())
     }
+}
+
+fn is_same_folder(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn device(path: &Path) -> Result<u64, RemovalError> {

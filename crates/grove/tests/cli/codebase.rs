@@ -101,3 +101,42 @@ fn a_repository_of_another_user_is_not_trusted() {
     assert_eq!(code, "not_trusted");
     assert!(message.contains("safe.directory"), "{message}");
 }
+
+both_engines! {
+    fn a_checkout_that_was_moved_is_recognised_and_goes_on(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let dir = path(&created(&grove, &["x"]));
+        fs::write(dir.join("work"), "work").unwrap();
+        created(&grove, &["y"]);
+        grove.grove(["worktree", "remove", "y"]).ok();
+        let moved = grove.repo.dir().join("moved");
+        fs::rename(grove.repo.path(), &moved).unwrap();
+        let grove_in = |args: &[&str]| Ran::from(grove.command(args).current_dir(&moved));
+        // Nothing is registered a second time; the answer says what to do.
+        for command in [&["worktree", "create", "z", "--json"][..], &["codebase", "add", "--json"]] {
+            let (code, text) = grove_in(command).fails(1).error();
+            assert_eq!(code, "checkout_moved", "{text}");
+            assert!(text.contains(&format!("grove codebase move repo {}", moved.display())), "{text}");
+        }
+        assert!(grove_in(&["doctor"]).stdout.contains("grove codebase move repo"));
+        // Another clone of the same remote is not it.
+        grove.repo.git_in(&grove.repo.dir(), &["clone", "-q", "origin.git", "clone"]);
+        let clone = grove.repo.dir().join("clone");
+        let refused = grove_in(&["codebase", "move", "repo", clone.to_str().unwrap(), "--json"]).fails(1).error();
+        assert_eq!(refused.0, "another_repository", "{}", refused.1);
+
+        let answer = grove_in(&["codebase", "move", "repo", moved.to_str().unwrap(), "--json"]).ok().json();
+        assert_eq!((answer["name"].as_str(), answer["default_cwd"].as_str()), (Some("repo"), moved.to_str()));
+        let list = grove_in(&["worktree", "list", "--json"]).ok().json();
+        assert_eq!((list.as_array().unwrap().len(), list[0]["state"].as_str()), (1, Some("dirty")), "{list}");
+        assert_eq!(grove.repo.git_in(&dir, &["status", "--porcelain"]), "?? work", "its links are right");
+        grove_in(&["worktree", "undo", "y"]).ok();
+        grove_in(&["worktree", "create", "z"]).ok();
+        fs::remove_file(dir.join("work")).unwrap();
+        grove_in(&["worktree", "remove", "x"]).ok();
+        assert_eq!(grove_in(&["codebase", "list", "--json"]).ok().json().as_array().unwrap().len(), 1);
+        // What is where it was recorded is not moved.
+        assert_eq!(grove_in(&["codebase", "move", "repo", clone.to_str().unwrap(), "--json"]).fails(1).error().0, "not_moved");
+        grove_in(&["codebase", "remove", "repo"]).ok();
+    }
+}

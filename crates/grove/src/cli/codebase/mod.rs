@@ -2,6 +2,7 @@
 
 mod add;
 mod list;
+mod move_checkout;
 mod remove;
 mod show;
 
@@ -19,6 +20,8 @@ pub enum Command {
     List,
     /// Show one repository
     Show(show::Args),
+    /// Say where a checkout is now that was moved
+    Move(move_checkout::Args),
     /// End a registration; checkouts and branches stay
     Remove(remove::Args),
 }
@@ -28,6 +31,7 @@ pub async fn run(context: &Context, command: Command) -> Done {
         Command::Add(args) => add::run(context, &args).await,
         Command::List => list::run(context).await,
         Command::Show(args) => show::run(context, &args).await,
+        Command::Move(args) => move_checkout::run(context, &args).await,
         Command::Remove(args) => remove::run(context, &args).await,
     }
 }
