@@ -1,6 +1,7 @@
 //! The log: no secret gets into it.
 
 use std::io::{self, Write};
+use std::sync::{PoisonError, RwLock};
 
 use grove_engine::redact::Redactor;
 
@@ -11,16 +12,16 @@ pub struct Clean {
 }
 
 /// The secrets that are known to this process.
-static SECRETS: std::sync::OnceLock<Redactor> = std::sync::OnceLock::new();
+static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 
 /// From now on these are taken out of the log, too.
 pub fn hide(redactor: Redactor) {
-    let _ = SECRETS.set(redactor);
+    *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
 }
 
 /// A text without the secrets that are known to this process.
 pub fn clean(text: &str) -> String {
-    SECRETS.get().cloned().unwrap_or_default().clean(text)
+    SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default().clean(text)
 }
 
 impl Write for Clean {

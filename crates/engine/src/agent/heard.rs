@@ -2,6 +2,7 @@
 
 use super::program::Exit;
 use super::{AgentEvent, Ended, KEPT, Outcome, Tail, Usage};
+use crate::redact::Redactor;
 
 /// How an agent itself says that a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,11 +84,17 @@ impl Heard {
     }
 }
 
+/// How much of a text is cleaned before its beginning is shown.
+const LONGEST_CLEANED: usize = 4096;
+
 /// A few words, in one line, of something that may be long.
 pub(super) fn shortened(text: &str) -> String {
     let line = text.split_whitespace().take(60).collect::<Vec<_>>().join(" ");
-    let short: String = line.chars().take(120).collect();
-    if short.len() < line.len() { format!("{short}…") } else { short }
+    // Cleaned before it is cut: half a secret is not known for one.
+    let start: String = line.chars().take(LONGEST_CLEANED).collect();
+    let clean = Redactor::default().clean(&start);
+    let short: String = clean.chars().take(120).collect();
+    if short.len() < clean.len() || start.len() < line.len() { format!("{short}…") } else { short }
 }
 
 #[cfg(test)]

@@ -42,6 +42,12 @@ pub async fn clone(desk: &Desk<'_>, address: &str) -> Result<String, Problem> {
         let message = format!("`{address}` is on this machine.");
         return Err(Problem::new("outside_root", message, "Use `/register PATH` for a repository of this machine."));
     }
+    if address.contains("://***@") {
+        let message = "The address came with credentials, and those of a message are never kept.";
+        let hint =
+            "Give it without them: git asks its own credential helper. Or run `grove codebase add URL` in a terminal.";
+        return Err(Problem::new("no_credentials", message, hint));
+    }
     add(desk, address).await
 }
 

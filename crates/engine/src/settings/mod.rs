@@ -104,6 +104,15 @@ pub enum PushPolicy {
     Never,
 }
 
+/// A shorter text is found by chance.
+const SHORTEST_SECRET: usize = 8;
+
+/// Tells whether a variable holds a secret, by its name.
+fn names_secret(variable: &str) -> bool {
+    let name = variable.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
+}
+
 impl Settings {
     /// GROVE_HOME.
     pub fn home(&self) -> &Path {
@@ -272,8 +281,19 @@ impl Settings {
             Value::List(list) => list.iter().map(String::as_str).collect(),
             value => value.as_text().into_iter().collect::<Vec<_>>(),
         });
-        let of_agents = self.agents.values().flat_map(|agent| agent.env.values()).map(String::as_str);
-        texts.chain(of_agents).filter(|text| text.len() >= 8).map(str::to_owned).collect()
+        let of_agents = self.agent_variables().filter(|(name, _)| names_secret(name)).map(|(_, value)| value);
+        texts.chain(of_agents).filter(|text| text.len() >= SHORTEST_SECRET).map(str::to_owned).collect()
+    }
+
+    /// What agents are given besides: a secret, or a word like any other.
+    pub fn agent_values(&self) -> Vec<String> {
+        let others = self.agent_variables().filter(|(name, _)| !names_secret(name)).map(|(_, value)| value);
+        others.filter(|text| text.len() >= SHORTEST_SECRET).map(str::to_owned).collect()
+    }
+
+    fn agent_variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.agents.values().flat_map(|agent| &agent.env);
+        all.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     pub fn allowed_root(&self) -> Option<PathBuf> {

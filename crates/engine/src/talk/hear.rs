@@ -5,24 +5,22 @@ use tokio::sync::mpsc;
 
 use super::{Desk, TalkEvent};
 use crate::agent::AgentEvent;
+use crate::redact::CleanStream;
 use crate::reply_text;
-
-/// A line that is longer is shown in pieces.
-const LONGEST_LINE: usize = 64 * 1024;
 
 pub(super) struct Hearing<'a> {
     desk: &'a Desk<'a>,
     /// `None`: nobody comes back to it.
     session: Option<Session>,
-    /// Text that is not shown yet: of a line that is not whole.
-    waiting: String,
+    /// Shows whole lines, so that a secret is never cut in two; the stored answer is cleaned as a whole.
+    text: CleanStream,
     /// Whether pieces of the present text were heard.
     pieces: bool,
 }
 
 impl<'a> Hearing<'a> {
     pub fn new(desk: &'a Desk<'a>, session: Option<Session>) -> Self {
-        Self { desk, session, waiting: String::new(), pieces: false }
+        Self { desk, session, text: CleanStream::new(desk.talks.redactor.clone()), pieces: false }
     }
 
     /// Hears the agent out; the session as it is then known.
@@ -30,8 +28,6 @@ impl<'a> Hearing<'a> {
         while let Some(event) = heard.recv().await {
             match event {
                 AgentEvent::Session(id) => self.keep(id).await,
-                // What nobody sees need not be made.
-                _ if !self.desk.talks.is_watched() => {}
                 AgentEvent::Delta(text) => {
                     self.pieces = true;
                     self.show_lines(&text);
@@ -46,6 +42,8 @@ impl<'a> Hearing<'a> {
                     self.pieces = false;
                     self.show_lines("\n\n");
                 }
+                // What nobody sees need not be made.
+                _ if !self.desk.talks.is_watched() => {}
                 other => {
                     if let Some(line) = reply_text::step(&other) {
                         self.show_step(&line);
@@ -69,28 +67,19 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// Shows whole lines, so that a secret is never cut in two.
     fn show_lines(&mut self, text: &str) {
-        self.waiting.push_str(text);
-        let whole = self.waiting.rfind('\n').map_or(0, |at| at + 1);
-        // Or what must be one very long line; the stored answer is cleaned as a whole.
-        let of_token = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let whole = match whole {
-            0 if self.waiting.len() > LONGEST_LINE => {
-                self.waiting.rfind(|c| !of_token(c)).unwrap_or(self.waiting.len())
-            }
-            whole => whole,
-        };
-        if whole > 0 {
-            let text = self.desk.talks.redactor.clean(&self.waiting[..whole]);
-            self.waiting.drain(..whole);
+        if !self.desk.talks.is_watched() {
+            return self.text.pass_over(text);
+        }
+        let text = self.text.push(text);
+        if !text.is_empty() {
             let (platform, conversation, message) = self.of();
             self.desk.talks.tell_watchers(TalkEvent::Delta { platform, conversation, message, text });
         }
     }
 
     fn show_step(&self, line: &str) {
-        let text = self.desk.talks.redactor.clean(line);
+        let text = self.desk.talks.redactor.clean_cut(line);
         let (platform, conversation, message) = self.of();
         self.desk.talks.tell_watchers(TalkEvent::Step { platform, conversation, message, text });
     }

@@ -115,24 +115,38 @@ impl Talks {
         Arc::new(Self { store, isolation, codebases, settings, agents, redactor, events, wake, ending, running, own })
     }
 
-    /// Takes what came in. It is in the store when this returns, and is worked on from then on.
+    /// Takes what came in, without its secrets. It is in the store when this returns, and is worked on from
+    /// then on.
     pub async fn accept(&self, incoming: &Incoming) -> Result<Accepted, StoreError> {
         self.accept_about(incoming, None).await
     }
 
     /// The same; if it begins a conversation, that is about this codebase.
     pub async fn accept_about(&self, incoming: &Incoming, codebase: Option<&Codebase>) -> Result<Accepted, StoreError> {
+        let incoming = self.without_secrets(incoming);
         let overtakes = matches!(&incoming.event, Event::Message { text, .. } if commands::overtakes(text));
-        let accepted = self.store.accept_about(incoming, overtakes, codebase.map(|codebase| codebase.id)).await?;
+        let accepted = self.store.accept_about(&incoming, overtakes, codebase.map(|codebase| codebase.id)).await?;
         if let Some(own) = &self.own {
             own.lock().unwrap_or_else(PoisonError::into_inner).insert(accepted.conversation);
         }
-        if let Event::Message { text, .. } = &incoming.event {
-            let (platform, conversation) = (incoming.platform.clone(), incoming.conversation.clone());
-            self.tell_watchers(TalkEvent::Heard { platform, conversation, text: self.redactor.clean(text) });
+        if let Event::Message { text, .. } = incoming.event {
+            let (platform, conversation) = (incoming.platform, incoming.conversation);
+            self.tell_watchers(TalkEvent::Heard { platform, conversation, text });
         }
         self.wake.notify_one();
         Ok(accepted)
+    }
+
+    fn without_secrets(&self, incoming: &Incoming) -> Incoming {
+        let mut incoming = incoming.clone();
+        if let Event::Message { text, context, hints } = &mut incoming.event {
+            *text = self.redactor.clean_incoming(text);
+            *context = context.as_deref().map(|context| self.redactor.clean_incoming(context));
+            if let Some(pull_request) = &mut hints.pull_request {
+                pull_request.title = self.redactor.clean_incoming(&pull_request.title);
+            }
+        }
+        incoming
     }
 
     /// What happens from now on.

@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::cleanup::Full;
 use crate::codebases::CodebaseError;
 use crate::isolation::IsolationError;
+use crate::redact::Redactor;
 use crate::settings::SettingsError;
 
 pub use removal::reason;
@@ -52,10 +53,11 @@ impl Problem {
 
 /// What a failed creation keeps in its record.
 pub(crate) fn kept_error(error: &IsolationError) -> String {
-    match error {
+    let text = match error {
         IsolationError::Add { error, .. } => error.to_string(),
         other => other.to_string(),
-    }
+    };
+    Redactor::default().clean(&text)
 }
 
 impl std::fmt::Display for Problem {

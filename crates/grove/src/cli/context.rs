@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use grove_engine::Problem;
 use grove_engine::codebases::Codebases;
 use grove_engine::isolation::Isolation;
+use grove_engine::redact::Redactor;
 use grove_engine::settings::{Environment, Settings};
 use grove_git::Git;
 use grove_model::Codebase;
 use grove_platforms::github::connection::Connection;
 use grove_store::{Options, Store};
+
+use crate::server::known_token;
 
 pub struct Context {
     pub json: bool,
@@ -28,6 +31,7 @@ impl Context {
             )
         })?;
         let settings = Settings::load(&environment)?;
+        crate::log::hide(redactor_of(&settings));
         let git = match Connection::new(settings.github()) {
             Some(github) => Git::default().with_keyring(github),
             None => Git::default(),
@@ -38,6 +42,11 @@ impl Context {
     /// The store, made on first use.
     pub async fn store(&self) -> Result<Store, Problem> {
         Ok(Store::open(&self.settings.store_url(), Options::default()).await?)
+    }
+
+    /// Knows every secret that this process knows.
+    pub fn redactor(&self) -> Redactor {
+        redactor_of(&self.settings)
     }
 
     pub fn codebases(&self, store: &Store) -> Codebases {
@@ -75,4 +84,9 @@ impl Context {
             });
         }
     }
+}
+
+fn redactor_of(settings: &Settings) -> Redactor {
+    let secrets = settings.secrets().into_iter().chain(known_token(settings));
+    Redactor::new(secrets.collect()).with_values(settings.agent_values())
 }

@@ -40,7 +40,7 @@ use tower_http::timeout::TimeoutLayer;
 pub use access::Keys;
 use host::RequestHost;
 use token::page_host_of;
-pub use token::{random_hex, token_of};
+pub use token::{known_token, random_hex, token_of};
 
 /// What every request may need.
 pub struct App {
@@ -86,7 +86,7 @@ impl Server {
         let token = token_of(settings)?;
         let mut secrets = settings.secrets();
         secrets.push(token.clone());
-        let redactor = Redactor::new(secrets);
+        let redactor = Redactor::new(secrets).with_values(settings.agent_values());
         crate::log::hide(redactor.clone());
         let listener = TcpListener::bind(settings.listen()).await.map_err(|error| {
             let message = format!("{} cannot be listened on: {error}.", settings.listen());

@@ -4,18 +4,33 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use grove_engine::Problem;
 use grove_engine::settings::Settings;
+
+/// Returns where the token is kept that the server made.
+pub fn token_file(settings: &Settings) -> PathBuf {
+    settings.home().join("token")
+}
+
+fn is_token(text: &str) -> bool {
+    text.len() >= 16
+}
+
+/// Returns the token, if a person chose one or the server made one already.
+pub fn known_token(settings: &Settings) -> Option<String> {
+    let chosen = settings.server_token().map(str::to_owned);
+    chosen.or_else(|| load(&token_file(settings), is_token).ok().flatten())
+}
 
 /// Returns the token, made on first use.
 pub fn token_of(settings: &Settings) -> Result<String, Problem> {
     if let Some(token) = settings.server_token() {
         return Ok(token.to_owned());
     }
-    let path = settings.home().join("token");
-    load_or_make(&path, |token| token.len() >= 16, || random_hex(32)).map_err(|error| {
+    let path = token_file(settings);
+    load_or_make(&path, is_token, || random_hex(32)).map_err(|error| {
         let message = format!("The token {} cannot be used: {error}.", path.display());
         Problem::new("no_token", message, "Make it readable for you, take it away, or set `server.token`.")
     })
@@ -40,23 +55,27 @@ fn is_page_host(name: &str) -> bool {
     random.is_some_and(|random| (16..=57).contains(&random.len()) && random.bytes().all(plain))
 }
 
+/// Returns what a file holds; `None` if it is not there or of no use.
+fn load(path: &Path, is_usable: impl Fn(&str) -> bool) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|value| is_usable(value))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns what a file holds, which is made if it is not there.
 fn load_or_make(
     path: &Path,
     is_usable: impl Fn(&str) -> bool,
     make: impl FnOnce() -> io::Result<String>,
 ) -> io::Result<String> {
-    let load = || match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|value| is_usable(value))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    };
-    if let Some(value) = load()? {
+    if let Some(value) = load(path, &is_usable)? {
         return Ok(value);
     }
     keep(path, &make()?)?;
     // Of several processes that start at once, the first one's counts.
-    load()?.ok_or_else(|| io::Error::other("it holds something else"))
+    load(path, &is_usable)?.ok_or_else(|| io::Error::other("it holds something else"))
 }
 
 /// Writes a new file; one that is there already stays.

@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 
+use grove_engine::redact::Redactor;
 use grove_model::Moment;
 use grove_store::NewEvent;
 use serde_json::{Value, json};
 
 use super::event::{Delivered, What, read};
+use super::payload::without_secrets;
 use super::translate::{GITHUB, Look, Us, look, thread_key};
 
 /// Something new, and when it happened.
@@ -32,6 +34,7 @@ pub struct Reader<'a> {
     pub repository: &'a Value,
     /// What was written in an issue before that was not for us.
     pub watched_since: Moment,
+    pub redactor: &'a Redactor,
 }
 
 impl Reader<'_> {
@@ -87,6 +90,8 @@ impl Reader<'_> {
         payload["repository"] = self.repository.clone();
         // No sender is known: who changed the words last is found out when they are worked on.
         payload["found_by_asking"] = json!(true);
+        // As those of webhooks: the words name the event.
+        without_secrets(self.redactor, &mut payload);
         let body = payload.to_string();
         let happening = match read(kind, body.as_bytes()) {
             Ok(Delivered::Happened(happening)) => happening,
@@ -161,7 +166,11 @@ mod tests {
     #[test]
     fn an_issue_is_new_or_old_and_open_or_closed() {
         let (us, repository) = (us(), json!({ "full_name": "octo/shop" }));
-        let reader = |since: &str| Reader { us: &us, repository: &repository, watched_since: since.parse().unwrap() };
+        let redactor = Redactor::default();
+        let reader = |since: &str| {
+            let watched_since = since.parse().unwrap();
+            Reader { us: &us, repository: &repository, watched_since, redactor: &redactor }
+        };
         let (before, after) = (reader("2026-01-01T00:00:00Z"), reader("2026-01-03T00:00:00Z"));
         let of = Thread::Issue;
         let called = issue(42, "@grove fix", "closed");
@@ -181,7 +190,8 @@ mod tests {
     #[test]
     fn a_comment_has_the_name_that_a_webhook_gives_it() {
         let (us, repository) = (us(), json!({ "full_name": "octo/shop" }));
-        let reader = Reader { us: &us, repository: &repository, watched_since: Moment::now() };
+        let redactor = Redactor::default();
+        let reader = Reader { us: &us, repository: &repository, watched_since: Moment::now(), redactor: &redactor };
         let comment = |body: &str| json!({ "id": 5, "body": body, "updated_at": "2026-01-05T00:00:00Z", "user": { "id": 1, "login": "alice" } });
         let news = reader.comment(&issue(42, "", "open"), &comment("@grove go")).unwrap();
         assert!(news.key.starts_with("github comment 5 2026-01-05T00:00:00Z "), "{}", news.key);

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use grove_engine::redact::Redactor;
+use serde_json::Value;
+
 /// The payload: the body itself, or what a form carries as `payload`. A hook that somebody added
 /// without changing anything sends a form.
 pub fn of<'a>(content_type: &str, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
@@ -27,6 +30,15 @@ fn decoded(field: &[u8]) -> Option<Vec<u8>> {
         });
     }
     Some(out)
+}
+
+/// The fields of a payload that people write, whatever it is about.
+const PROSE: [&str; 6] = ["body", "title", "diff_hunk", "from", "description", "message"];
+
+/// Takes the secrets out of a payload. What programs read, such as addresses, keeps what only happens to be the
+/// same as something that was configured.
+pub fn without_secrets(redactor: &Redactor, payload: &mut Value) {
+    redactor.clean_json(payload, |key| PROSE.contains(&key));
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use grove_engine::Problem;
 use grove_engine::agent::{AgentEvent, Agents, Ended, Folder, Outcome, Run, Tools, Usage, WorkDir};
-use grove_engine::redact::Redactor;
 use grove_engine::reply_text;
 use grove_model::Nonce;
 use serde_json::json;
@@ -55,7 +54,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     // What it may have written there is nobody's work.
     let _ = std::fs::remove_dir_all(&folder);
     let Outcome { text, usage, ended, .. } = ran?;
-    let redactor = Redactor::new(context.settings.secrets());
+    let redactor = context.redactor();
     let text = redactor.clean(text.trim());
     if ended != Ended::Well {
         let words = redactor.clean(&reply_text::ended(agent.name(), &ended, &text, prompt));

@@ -10,6 +10,7 @@ mod kills;
 mod mutations;
 mod outsiders;
 mod push;
+mod records;
 mod replies;
 mod story;
 mod world;

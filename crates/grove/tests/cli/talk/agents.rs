@@ -144,9 +144,13 @@ both_engines! {
     fn secrets_are_taken_out_of_answers_errors_and_the_log(store: TestStore) {
         let (grove, server) = talking(store);
         let token = server.token().to_owned();
-        let said = server
-            .ask("c", &format!("echo {token}; echo ghp_0123456789abcdefghijABCDEFGHIJ; echo https://me:pw1234@host/x"));
+        let file = grove.repo.dir().join("secrets");
+        fs::write(&file, format!("{token}\nghp_0123456789abcdefghijABCDEFGHIJ\nhttps://me:pw1234@host/x\n")).unwrap();
+        let said = server.ask("c", &format!("cat {}", file.display()));
         assert_eq!(said.last().unwrap(), "***\n***\nhttps://***@host/x");
+        // Nor does an agent get those of a message.
+        let said = server.ask("c", &format!("printf %s '{token} https://me:pw1234@host/x' | wc -c"));
+        assert_eq!(said.last().unwrap().trim(), "*** https://***@host/x".len().to_string());
         let said = server.ask("c", "/clone https://me:hunter2hunter2@127.0.0.1:1/x/y.git");
         assert!(!said[0].contains("hunter2"), "{said:?}");
         // Cut to its beginning, a message is cleaned first.

@@ -150,7 +150,8 @@ impl Adapter {
             memory.repositories.insert(name.clone(), github.raw_repository(repo).await?);
         }
         let us = self.us();
-        let reader = Reader { us: &us, repository: &memory.repositories[&name], watched_since };
+        let redactor = &self.talks.redactor;
+        let reader = Reader { us: &us, repository: &memory.repositories[&name], watched_since, redactor };
         let or_nothing =
             |changed: Option<Changed>| changed.map_or((Vec::new(), watched_since), |found| (found.items, found.from));
         let asking = Asking { adapter: self, github, repo, reader };

@@ -1,11 +1,12 @@
 //! Where webhooks come in: who signed it is looked at first, then whether it can be read; what is kept
-//! is kept as it came.
+//! is kept as it came, but for secrets.
 
 use grove_store::{NewEvent, StoreError};
+use serde_json::Value;
 
 use super::Adapter;
 use crate::github::event::{Delivered, Malformed, read};
-use crate::github::payload;
+use crate::github::payload::{self, without_secrets};
 use crate::github::translate::GITHUB;
 use crate::github::verify::Signature;
 
@@ -68,8 +69,10 @@ impl Adapter {
             Delivered::Ping | Delivered::Ignored(_) => return Ok(false),
             Delivered::Happened(_) => {}
         }
-        // It was read as JSON, so it is text.
-        let body = String::from_utf8_lossy(&payload).into_owned();
+        // The signature is that of the bytes as they came; what is kept has no secrets.
+        let mut payload: Value = serde_json::from_slice(&payload).map_err(Malformed::from)?;
+        without_secrets(&self.talks.redactor, &mut payload);
+        let body = payload.to_string();
         Ok(self.letterbox.keep(NewEvent { platform: GITHUB.to_owned(), delivery, kind, body }).await?)
     }
 }

@@ -148,14 +148,14 @@ impl Adapter {
             }
             let stuck = match self.one(github, event).await {
                 Ok(outcome) => {
-                    store.event_done(event.id, true, &outcome).await?;
+                    store.event_done(event.id, true, &self.talks.redactor.clean(&outcome)).await?;
                     done += 1;
                     continue;
                 }
                 Err(Stuck::Store(error)) => return Err(error),
                 Err(stuck) => stuck,
             };
-            let why = stuck.to_string();
+            let why = self.talks.redactor.clean(&stuck.to_string());
             let pause = match &stuck {
                 Stuck::Api(error) => pause(error, event.tries).map(|pause| (error, pause)),
                 Stuck::Store(_) | Stuck::Hopeless(_) => None,
