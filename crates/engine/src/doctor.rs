@@ -1,10 +1,13 @@
 //! What is well and what is not, each with how to put it right.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use grove_git::Git;
 use grove_model::{Codebase, Status, human_size};
+use grove_store::private::{Exposure, ExposureKind};
 use grove_store::{Engine, Store};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -54,6 +57,41 @@ pub async fn examine_machine(git: &Git, settings: &Settings) -> Vec<Check> {
     checks.extend(kernel().await);
     checks.extend(agents(settings).await);
     checks
+}
+
+/// Who can read GROVE_HOME and the store; `exposed` is what others could get at before this command began.
+pub fn examine_privacy(home: &Path, exposed: &[Exposure]) -> Vec<Check> {
+    if exposed.is_empty() {
+        return vec![check("privacy", Verdict::Good, format!("only you can read {}", home.display()), "")];
+    }
+    exposed.iter().map(privacy).collect()
+}
+
+fn privacy(Exposure { path, kind }: &Exposure) -> Check {
+    let shown = path.display();
+    let mode = if path.is_dir() { "700" } else { "600" };
+    let (detail, hint) = match kind {
+        ExposureKind::Mode(was) => {
+            let detail = format!("{shown} had the mode {was:o}, so that others could read it");
+            let is_closed = fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 == 0);
+            let hint = match is_closed {
+                true => {
+                    format!("It is {mode} now. Change tokens and keys that are kept there if others use this machine.")
+                }
+                false => format!("Run `chmod {mode} {shown}`, or move it to a folder of your own."),
+            };
+            (detail, hint)
+        }
+        ExposureKind::Owner(user) => (
+            format!("{shown} belongs to the user {user}"),
+            format!("Run `chown $(id -u) {shown}` as root, or run grove as that user."),
+        ),
+        ExposureKind::Unknown(why) => (
+            format!("{shown} cannot be looked at: {why}"),
+            "Check that you may read the folder that it is in.".to_owned(),
+        ),
+    };
+    check("privacy", Verdict::Warning, detail, hint)
 }
 
 /// The agents that people can talk to.

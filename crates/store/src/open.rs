@@ -9,7 +9,7 @@ use sqlx::AnyConnection;
 use sqlx::any::AnyPoolOptions;
 use sqlx::{Connection, Executor};
 
-use crate::{Store, StoreError, migrations};
+use crate::{Store, StoreError, migrations, private};
 
 /// A database up to this size is checked whole each time it is opened; that costs a millisecond.
 const CHECKED_WHOLE: u64 = 4 * 1024 * 1024;
@@ -59,13 +59,11 @@ impl Store {
     /// needed.
     pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
         sqlx::any::install_default_drivers();
-        if let Some(path) = url.strip_prefix("sqlite:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            let path = path.split_once('?').map_or(path, |(path, _)| path);
-            if path.is_empty() || path == ":memory:" {
+        if let Some(path) = sqlite_path(url) {
+            if path.as_os_str().is_empty() || path == Path::new(":memory:") {
                 return Err(StoreError::BadAddress(url.to_owned()));
             }
-            Self::open_sqlite(Path::new(path), options).await
+            Self::open_sqlite(path, options).await
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Self::open_postgres(url, options).await
         } else {
@@ -77,9 +75,11 @@ impl Store {
 
     async fn open_sqlite(path: &Path, options: Options) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-            make_private(folder).map_err(|source| StoreError::NoFolder { path: folder.to_owned(), source })?;
+            private::create_folder(folder)
+                .map_err(|source| StoreError::NoFolder { path: folder.to_owned(), source })?;
         }
         let size = look_at(path)?;
+        make_private(path).map_err(|error| StoreError::Unopenable { path: path.to_owned(), why: error.to_string() })?;
         let failed = |error: sqlx::Error| sqlite_error(path, error);
         let url = format!("sqlite://{}?mode=rwc", escape(path));
         // Each connection remembers pages of its own; with SQLite's 2 MiB a server would grow with its
@@ -218,10 +218,40 @@ fn sqlite_error(path: &Path, error: sqlx::Error) -> StoreError {
     }
 }
 
-/// A folder for this user alone: the store holds conversations.
-fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+/// Makes the store's files private before anything is written. SQLite gives those beside the database the
+/// database's own mode, but leaves alone what is there. A file that belongs to another user keeps its mode.
+fn make_private(path: &Path) -> io::Result<()> {
+    private::create_file(path)?;
+    for file in files_of(path) {
+        match private::restrict(&file) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::warn!("others may be able to read {}: {error}", file.display());
+            }
+            // SQLite takes the files beside the database away when the last one closes it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+fn files_of(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|ending| {
+        let mut file = path.as_os_str().to_owned();
+        file.push(ending);
+        PathBuf::from(file)
+    })
+}
+
+fn sqlite_path(url: &str) -> Option<&Path> {
+    let path = url.strip_prefix("sqlite:")?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    Some(Path::new(path.split_once('?').map_or(path, |(path, _)| path)))
+}
+
+/// The files that a store at this address may have; none for PostgreSQL.
+pub fn sqlite_files(url: &str) -> Vec<PathBuf> {
+    sqlite_path(url).map(files_of).into_iter().flatten().collect()
 }
 
 /// A path as part of an address.

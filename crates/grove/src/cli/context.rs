@@ -10,15 +10,18 @@ use grove_engine::settings::{Environment, Settings};
 use grove_git::Git;
 use grove_model::Codebase;
 use grove_platforms::github::connection::Connection;
-use grove_store::{Options, Store};
+use grove_store::private::{self, Exposure, ExposureKind, find_exposure};
+use grove_store::{Options, Store, StoreError, sqlite_files};
 
-use crate::server::known_token;
+use crate::server::{known_token, token_file};
 
 pub struct Context {
     pub json: bool,
     pub cwd: PathBuf,
     pub git: Git,
     pub settings: Settings,
+    /// What others could get at before this command closed it.
+    pub exposed: Vec<Exposure>,
 }
 
 impl Context {
@@ -32,15 +35,18 @@ impl Context {
         })?;
         let settings = Settings::load(&environment)?;
         crate::log::hide(redactor_of(&settings));
+        let exposed = close_to_others(&settings);
         let git = match Connection::new(settings.github()) {
             Some(github) => Git::default().with_keyring(github),
             None => Git::default(),
         };
-        Ok(Self { json, cwd: environment.cwd, git, settings })
+        Ok(Self { json, cwd: environment.cwd, git, settings, exposed })
     }
 
     /// The store, made on first use.
     pub async fn store(&self) -> Result<Store, Problem> {
+        let home = self.settings.home();
+        private::create_folder(home).map_err(|source| StoreError::NoFolder { path: home.to_owned(), source })?;
         Ok(Store::open(&self.settings.store_url(), Options::default()).await?)
     }
 
@@ -89,4 +95,19 @@ impl Context {
 fn redactor_of(settings: &Settings) -> Redactor {
     let secrets = settings.secrets().into_iter().chain(known_token(settings));
     Redactor::new(secrets.collect()).with_values(settings.agent_values())
+}
+
+/// Takes the rights of others from GROVE_HOME, which protects all that is below it, from the token and from the
+/// store's files, which may be elsewhere; what they had until now.
+fn close_to_others(settings: &Settings) -> Vec<Exposure> {
+    let user = rustix::process::geteuid().as_raw();
+    let files = sqlite_files(&settings.store_url());
+    let all = [settings.home().to_owned(), token_file(settings)].into_iter().chain(files);
+    let exposed: Vec<Exposure> = all.filter_map(|path| find_exposure(&path, user)).collect();
+    for Exposure { path, .. } in exposed.iter().filter(|found| matches!(found.kind, ExposureKind::Mode(_))) {
+        if let Err(error) = private::restrict(path) {
+            tracing::warn!("others may be able to read {}: {error}", path.display());
+        }
+    }
+    exposed
 }

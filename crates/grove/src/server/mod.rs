@@ -40,7 +40,7 @@ use tower_http::timeout::TimeoutLayer;
 pub use access::Keys;
 use host::RequestHost;
 use token::page_host_of;
-pub use token::{known_token, random_hex, token_of};
+pub use token::{known_token, random_hex, token_file, token_of};
 
 /// What every request may need.
 pub struct App {

@@ -3,11 +3,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use grove_engine::Problem;
 use grove_engine::settings::Settings;
+use grove_store::private;
 
 /// Returns where the token is kept that the server made.
 pub fn token_file(settings: &Settings) -> PathBuf {
@@ -81,7 +82,7 @@ fn load_or_make(
 /// Writes a new file; one that is there already stays.
 fn keep(path: &Path, value: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    private::create_folder(folder)?;
     // Whole before it has its name, so that nobody reads half of it.
     let aside = folder.join(format!(".new-{}", random_hex(8)?));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;

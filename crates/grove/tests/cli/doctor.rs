@@ -1,6 +1,7 @@
 //! Records, git and the disk, brought together again.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use grove_testkit::{Sandbox, TestRepo, both_engines};
@@ -182,4 +183,50 @@ fn user_namespaces_are_told_as_this_user_has_them() {
     command.envs(doctor.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let said = kernel_check(&grove_testkit::Ran::from(&mut command).json(), "user namespaces");
     assert!(said.starts_with("warning: this user cannot make user namespaces (unshare: "), "{said}");
+}
+
+#[test]
+fn what_others_can_read_is_closed_and_told() {
+    let grove = sandbox(TestRepo::new());
+    let home = grove.grove_home();
+    let mode = |name: &str| fs::metadata(home.join(name)).unwrap().permissions().mode() & 0o777;
+    let open = |name: &str, mode: u32| {
+        fs::set_permissions(home.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // A home that somebody made by hand.
+    fs::create_dir_all(&home).unwrap();
+    open("", 0o755);
+    created(&grove, &["first"]);
+    assert_eq!((mode(""), mode("grove.db")), (0o700, 0o600));
+    assert!(doctor(&grove, true).contains(&format!("good privacy: only you can read {}", home.display())));
+
+    fs::write(home.join("token"), "0123456789abcdef0123456789abcdef\n").unwrap();
+    [("", 0o755), ("grove.db", 0o644), ("token", 0o640)].into_iter().for_each(|(name, mode)| open(name, mode));
+    let told = doctor(&grove, true);
+    for (name, mode) in [("", "755"), ("grove.db", "644"), ("token", "640")] {
+        let path = home.join(name);
+        let path = path.display().to_string();
+        let path = path.trim_end_matches('/');
+        let warning = format!("warning privacy: {path} had the mode {mode}, so that others could read it");
+        assert!(told.contains(&warning), "{warning}: {told:#?}");
+    }
+    assert_eq!((mode(""), mode("grove.db"), mode("token")), (0o700, 0o600, 0o600));
+    assert!(!doctor(&grove, true).iter().any(|check| check.starts_with("warning privacy")));
+    created(&grove, &["second"]);
+}
+
+#[test]
+fn a_store_elsewhere_is_closed_and_its_folder_is_left_alone() {
+    let grove = sandbox(TestRepo::new());
+    let folder = grove.repo.dir().join("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let url = format!("sqlite://{}", folder.join("my.db").display());
+    let run = |arguments: &[&str]| grove.command(arguments).env("DATABASE_URL", &url).output().unwrap();
+    assert!(run(&["worktree", "create", "first"]).status.success());
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    fs::set_permissions(folder.join("my.db"), fs::Permissions::from_mode(0o666)).unwrap();
+    let told = String::from_utf8(run(&["doctor"]).stdout).unwrap();
+    assert!(told.contains("my.db had the mode 666, so that others could read it"), "{told}");
+    assert_eq!((mode(&folder), mode(&folder.join("my.db"))), (0o755, 0o600));
 }

@@ -154,6 +154,31 @@ async fn the_stores_folder_is_private_and_the_file_is_in_wal_mode() {
     assert!(wal, "{:?}", walk(&folder));
 }
 
+#[tokio::test]
+async fn the_files_of_a_store_are_for_this_user_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = dir.path().join("grove.db");
+    let url = format!("sqlite://{}", path.display());
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let is_private = || {
+        let files = walk(dir.path());
+        assert_eq!(files.len(), 3, "{files:?}");
+        files.iter().for_each(|file| assert_eq!(mode(file.as_ref()), 0o600, "{file}"));
+    };
+    let first = Store::open(&url, options()).await.unwrap();
+    registered(&first).await;
+    is_private();
+    // What an older program, or a copy, left open to others; also while somebody uses it.
+    for file in walk(dir.path()) {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let second = Store::open(&url, options()).await.unwrap();
+    second.codebases().await.unwrap();
+    is_private();
+    assert_eq!(mode(dir.path()), 0o755, "a folder that is not the store's own is left as it is");
+}
+
 fn walk(dir: &std::path::Path) -> Vec<String> {
     fs::read_dir(dir)
         .unwrap()
