@@ -44,8 +44,9 @@ impl Isolation {
             Ok(finished) => finished,
             Err(error) => {
                 let back = if matches!(error, FinishError::Conflict { .. }) { Status::Failed } else { Status::Active };
-                let why = error.to_string();
-                self.store.advance(environment.id, Status::Merging, back, Some(&why)).await?;
+                // What can be tried again as it is leaves no failure behind.
+                let why = (back == Status::Failed).then(|| error.to_string());
+                self.store.advance(environment.id, Status::Merging, back, why.as_deref()).await?;
                 return Err(IsolationError::Finish(Box::new(error)));
             }
         };

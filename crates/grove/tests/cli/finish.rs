@@ -134,7 +134,8 @@ fn a_base_that_a_dirty_checkout_is_on_is_not_moved() {
             changed.retain(|line| !line.starts_with(".git/") && !line.starts_with(".git:"));
             assert_eq!(changed, Vec::<String>::new(), "{what}");
             assert!(dir.exists());
-            assert_eq!(grove.grove(["worktree", "list", "--json"]).ok().json()[0]["status"], "active");
+            let view = grove.grove(["worktree", "list", "--json"]).ok().json()[0].clone();
+            assert_eq!((&view["status"], view.get("error")), (&"active".into(), None), "{what}");
         }
     }
 }
