@@ -110,7 +110,7 @@ impl Isolation {
     pub async fn end_reading(&self, codebase: &Codebase, reading: Reading) -> Option<Left> {
         let (path, nonce) = (reading.path.clone(), reading.mark.nonce);
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let ended = reading::end(&repo, reading, self.settings.regenerable()).await;
+        let ended = reading::end(&repo, reading, &self.settings.regenerable_names()).await;
         if let Ok(locks) = self.reading_locks(nonce) {
             locks.forget();
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grove_git::lock::{EnvironmentLock, Holder};
 use grove_git::removal::look::{Subject, pin_all, stamp};
-use grove_git::removal::{BranchFate, Manifest, RemovalError, Trashed};
+use grove_git::removal::{BranchFate, Manifest, RegenerableNames, RemovalError, Trashed};
 use grove_git::{GitError, Repository};
 use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 use grove_store::{Begun, ConversationRef, Intent};
@@ -148,7 +148,7 @@ impl Isolation {
             entry: &removable.entry,
             branch: &environment.branch,
             needed: &[],
-            regenerable: &[],
+            regenerable: &RegenerableNames::default(),
         };
         let mut manifest = Manifest::new(environment.id, subject, &removable.look, now);
         let fate = fate_by(&removable.branch, wish, rest);
@@ -160,11 +160,7 @@ impl Isolation {
             let error = error.explained(&repo.common_dir);
             return Err(self.give_way(&repo, &trashed, error).await);
         }
-        let mut removed = self.bury_rest(codebase, environment, &trashed, rest).await?;
-        if let Removed::Trashed { may_shed, .. } = &mut removed {
-            *may_shed = removable.look.may_shed;
-        }
-        Ok(removed)
+        self.bury_rest(codebase, environment, &trashed, rest).await
     }
 
     /// Puts the intent into the store, with another look at who uses it.
@@ -279,7 +275,10 @@ impl Isolation {
         fault_point("destroyed");
         tracing::info!(environment = %environment.id, branch = %environment.branch, "removed");
         let fate = trashed.manifest.fate.clone();
-        Ok(Removed::Trashed { fate, branch_kept: !branch_gone, undo_until, may_shed: false })
+        let until = Some(undo_until).filter(|_| rest == Rest::Trash);
+        let mut regenerable = self.regenerable_in(trashed, trashed.manifest.removed_at, until);
+        regenerable.retain(|folder| !folder.gone);
+        Ok(Removed::Trashed { fate, branch_kept: !branch_gone, undo_until, regenerable })
     }
 }
 

@@ -8,7 +8,7 @@ use grove_git::removal::look::look_in_trash;
 use grove_model::{Codebase, Environment, Moment, Question, Status};
 
 use super::execute::{Rest, fate_by};
-use super::{Asker, Held, Plan, Removable, RemovalWish, Removed};
+use super::{Asker, Held, Hibernated, Plan, Removable, RemovalWish, Removed, Restored};
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
 
@@ -20,13 +20,14 @@ impl Isolation {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<Environment, IsolationError> {
+    ) -> Result<Hibernated, IsolationError> {
         let Held { lock, environment, removable } =
             match self.hold(codebase, environment, &[Status::Active], &Asker::Person).await {
                 Err(error @ IsolationError::InTheMaking { .. }) => {
                     // Put away by somebody who was quicker, or who was cut short after it was.
                     let now = self.reread(environment).await?;
-                    return if now.status == Status::Hibernated { Ok(now) } else { Err(error) };
+                    let already = Hibernated { environment: now, regenerable: Vec::new() };
+                    return if already.environment.status == Status::Hibernated { Ok(already) } else { Err(error) };
                 }
                 held => held?,
             };
@@ -35,7 +36,11 @@ impl Isolation {
             return Err(self.refusal(environment, reasons));
         }
         let wish = RemovalWish { force: true, ..RemovalWish::default() };
-        self.put_away(codebase, &environment, &removable, &wish, Rest::Asleep).await?;
+        let put_away = self.put_away(codebase, &environment, &removable, &wish, Rest::Asleep).await?;
+        let regenerable = match put_away {
+            Removed::Trashed { regenerable, .. } => regenerable,
+            Removed::Gone | Removed::Released(_) => Vec::new(),
+        };
         // What git holds anyway need not lie here twice.
         if let Some(row) = self.store.trash_row(environment.id).await? {
             let trashed = self.trashed(codebase, &row)?;
@@ -45,7 +50,7 @@ impl Isolation {
         }
         fault_point("compacted");
         drop(lock);
-        self.reread(&environment).await
+        Ok(Hibernated { environment: self.reread(&environment).await?, regenerable })
     }
 
     /// What a removal of a hibernated one would do. It need not wake for that: it is in the trash already.
@@ -108,7 +113,7 @@ impl Isolation {
     }
 
     /// Brings a hibernated environment back, at the same path.
-    pub async fn wake(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
+    pub async fn wake(&self, codebase: &Codebase, environment: &Environment) -> Result<Restored, IsolationError> {
         let now = self.reread(environment).await?;
         if !matches!(now.status, Status::Hibernated | Status::Removing) {
             return Err(IsolationError::NotHibernated { branch: now.branch, status: now.status });
@@ -117,7 +122,11 @@ impl Isolation {
             Err(error @ IsolationError::NotInTrash(_)) => {
                 // Somebody else woke it, or what was cut short has brought it back.
                 let now = self.reread(&now).await?;
-                if now.status == Status::Active { Ok(now) } else { Err(error) }
+                if now.status == Status::Active {
+                    Ok(Restored { environment: now, gone: Vec::new() })
+                } else {
+                    Err(error)
+                }
             }
             woken => woken,
         }

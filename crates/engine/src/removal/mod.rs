@@ -16,7 +16,7 @@ mod undo;
 use std::path::PathBuf;
 
 use grove_git::lock::EnvironmentLock;
-use grove_git::removal::{BranchFate, Fingerprint};
+use grove_git::removal::{BranchFate, Fingerprint, RegenerableFolder};
 use grove_model::{Answer, CommitSha, Environment, Moment, Question};
 use grove_store::ConversationRef;
 
@@ -93,6 +93,11 @@ impl Removable {
         &self.branch
     }
 
+    /// Folders that would leave the trash early, since their tools make them again.
+    pub fn regenerable(&self) -> &[RegenerableFolder] {
+        &self.look.regenerable
+    }
+
     /// What speaks against it; with `force`, only what cannot be overridden.
     pub fn reasons(&self, force: bool) -> Vec<(Question, Answer)> {
         let against = |(question, answer): &&(Question, Answer)| {
@@ -119,9 +124,36 @@ pub enum Removed {
         /// Whether it is still there.
         branch_kept: bool,
         undo_until: Moment,
-        /// Whether a sweep may find folders that can go at once.
-        may_shed: bool,
+        /// Folders that go earlier, since their tools make them again.
+        regenerable: Vec<TrashedFolder>,
     },
+}
+
+/// A folder in the trash that its tool makes again, so that it leaves early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrashedFolder {
+    /// Below the worktree.
+    pub path: PathBuf,
+    pub bytes: u64,
+    /// Any time after this it may go.
+    pub kept_until: Moment,
+    pub gone: bool,
+}
+
+/// An environment that was put to sleep.
+#[derive(Clone, Debug)]
+pub struct Hibernated {
+    pub environment: Environment,
+    /// Folders that go while it sleeps, since their tools make them again.
+    pub regenerable: Vec<TrashedFolder>,
+}
+
+/// An environment that was brought back.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    pub environment: Environment,
+    /// Folders that did not come back, since their tools make them again.
+    pub gone: Vec<TrashedFolder>,
 }
 
 /// A refused removal: the environment and everything that speaks against it.

@@ -9,7 +9,7 @@ use grove_git::{Look, Repository, links};
 use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 
 use super::{Asker, Held, Plan, Removable};
-use crate::isolation::{Isolation, IsolationError};
+use crate::isolation::{Isolation, IsolationError, with_repository_settings};
 use crate::view::{OnDisk, on_disk};
 
 impl Isolation {
@@ -131,13 +131,32 @@ impl Isolation {
             entry: &entry,
             branch: &environment.branch,
             needed: &needed.iter().map(String::as_str).collect::<Vec<_>>(),
-            regenerable: self.settings.regenerable(),
+            regenerable: &self.settings.regenerable_names(),
         };
         let mut look = Box::pin(look(&repo, subject)).await;
         if let Some(why) = flaw {
             look.findings.set(Question::Changes, Answer::Unknown(why));
         }
+        self.keep_configured_folders(codebase, &repo, &mut look).await;
         Ok(Plan::Remove(Box::new(self.with_record(environment, asker, holder, entry, look).await?)))
+    }
+
+    /// Leaves those folders that the settings name, the repository's own included. Those are read only
+    /// where there is a folder to ask for.
+    async fn keep_configured_folders(&self, codebase: &Codebase, repo: &Repository, look: &mut Look) {
+        if look.regenerable.is_empty() {
+            return;
+        }
+        match with_repository_settings(repo, &self.settings, codebase.default_branch.as_deref()).await {
+            Ok(settings) => {
+                let names = settings.regenerable_names();
+                look.regenerable.retain(|folder| names.include(folder));
+            }
+            Err(error) => {
+                tracing::warn!("folders that tools make again are kept like all others: {error}");
+                look.regenerable.clear();
+            }
+        }
     }
 
     /// What new work starts from, here or in any other environment.

@@ -3,13 +3,14 @@
 use std::time::SystemTime;
 
 use grove_git::lock::Holder;
-use grove_git::removal::{Manifest, compact};
+use grove_git::removal::{Manifest, Trashed, compact};
 use grove_model::{Codebase, Environment, Moment};
 use grove_store::{Phase, TrashRow};
 use jiff::SignedDuration;
 
+use super::TrashedFolder;
 use super::plan::lock_failed;
-use crate::isolation::{Isolation, IsolationError, with_repository_settings};
+use crate::isolation::{Isolation, IsolationError};
 
 /// How long everything stays as it was.
 const A_DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -25,19 +26,14 @@ pub struct TrashItem {
     pub undo_until: Option<Moment>,
     pub compacted: bool,
     pub bytes: u64,
-}
-
-/// What a sweep goes by.
-struct Sweep<'a> {
-    now: Moment,
-    /// Names of folders that can be made again.
-    regenerable: &'a [String],
+    /// Folders that their tools make again, and that are gone or go early.
+    pub regenerable: Vec<TrashedFolder>,
 }
 
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Environments of which folders that can be made again were deleted.
+    /// Environments of which folders that tools make again were deleted.
     pub shed: usize,
     /// Environments whose tracked files wait in git alone.
     pub compacted: usize,
@@ -68,6 +64,7 @@ impl Isolation {
                 undo_until: row.keep_until,
                 compacted: row.compacted_at.is_some(),
                 bytes: trashed.size(),
+                regenerable: self.regenerable_in(&trashed, row.removed_at, row.keep_until),
                 manifest: trashed.manifest,
             });
         }
@@ -98,20 +95,42 @@ impl Isolation {
         if rows.is_empty() {
             return Ok(swept);
         }
-        let repo = self.repository(codebase);
-        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
-        let sweep = Sweep { now, regenerable: settings.regenerable() };
         let all = self.store.environments(codebase.id, true).await?;
         for row in rows {
             let Some(environment) = all.iter().find(|environment| environment.id == row.environment) else { continue };
             if row.phase != Phase::Kept || environment.node != self.node {
                 continue;
             }
-            if let Err(error) = self.sweep_one(codebase, environment, &row, &sweep, &mut swept).await {
+            if let Err(error) = self.sweep_one(codebase, environment, &row, now, &mut swept).await {
                 tracing::warn!(environment = %row.environment, "the trash could not be swept: {error}");
             }
         }
         Ok(swept)
+    }
+
+    /// Whether something in the trash has been there for so long that a sweep may find work.
+    pub async fn is_sweep_due(&self, codebase: &Codebase, now: Moment) -> Result<bool, IsolationError> {
+        let soonest = self.settings.regenerable_keep().min(A_DAY);
+        let rows = self.store.trash_of(codebase.id).await?;
+        Ok(rows.iter().any(|row| row.phase == Phase::Kept && row.removed_at.plus(soonest) < now))
+    }
+
+    /// The folders of an environment in the trash that their tools make again.
+    pub(super) fn regenerable_in(
+        &self,
+        trashed: &Trashed,
+        removed_at: Moment,
+        undo_until: Option<Moment>,
+    ) -> Vec<TrashedFolder> {
+        let until = removed_at.plus(self.settings.regenerable_keep());
+        let kept_until = undo_until.map_or(until, |end| end.min(until));
+        let folders = trashed.manifest.regenerable.iter().map(|folder| TrashedFolder {
+            path: folder.path.clone(),
+            bytes: folder.bytes,
+            kept_until,
+            gone: trashed.is_shed(folder),
+        });
+        folders.collect()
     }
 
     /// Until when something is kept that was removed at `from`.
@@ -126,10 +145,9 @@ impl Isolation {
         codebase: &Codebase,
         environment: &Environment,
         row: &TrashRow,
-        sweep: &Sweep<'_>,
+        now: Moment,
         swept: &mut Swept,
     ) -> Result<(), IsolationError> {
-        let Sweep { now, regenerable } = *sweep;
         let lock = self.lock_of(codebase, environment)?;
         if lock.try_alone().map_err(lock_failed)? != Holder::Us {
             return Ok(());
@@ -147,12 +165,13 @@ impl Isolation {
             // Its disk is away: nothing is known of it.
             return Ok(());
         }
-        let shed = match trashed.shed(&repo, regenerable).await {
-            Ok(shed) => shed,
-            Err(error) => {
-                tracing::warn!(environment = %row.environment, "nothing was made smaller: {error}");
-                None
-            }
+        let shed = if row.removed_at.plus(self.settings.regenerable_keep()) < now {
+            trashed.shed().await.unwrap_or_else(|error| {
+                tracing::warn!(environment = %row.environment, "folders that tools make again stay: {error}");
+                trashed.unfinished_deletion()
+            })
+        } else {
+            trashed.unfinished_deletion()
         };
         if row.keep_until.is_some_and(|until| until < now) {
             let written = trashed.last_written().map_err(|source| IsolationError::Io {

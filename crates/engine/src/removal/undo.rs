@@ -5,14 +5,16 @@ use grove_git::removal::{RemovalError, Trashed};
 use grove_model::{Codebase, Environment, Moment, Status};
 use grove_store::{Begun, Phase};
 
+use super::Restored;
 use super::recover::resting_status;
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError, mirror};
 use crate::owner::{LEASE, this_process};
 
 impl Isolation {
-    /// Brings an environment back from the trash: path, branch, commits, every byte.
-    pub async fn undo(&self, codebase: &Codebase, environment: &Environment) -> Result<Environment, IsolationError> {
+    /// Brings an environment back from the trash: path, branch, commits, every byte, but for folders that
+    /// tools make again and that have left the trash.
+    pub async fn undo(&self, codebase: &Codebase, environment: &Environment) -> Result<Restored, IsolationError> {
         let lock = self.lock_of(codebase, environment)?;
         self.must_have_alone(&lock, environment).await?;
         let mut environment = self.reread(environment).await?;
@@ -32,6 +34,8 @@ impl Isolation {
         let repo = self.repository(codebase);
         let mut trashed = self.trashed(codebase, &row)?;
         trashed.can_return(&repo).await.map_err(IsolationError::Removal)?;
+        let mut gone_folders = self.regenerable_in(&trashed, row.removed_at, row.keep_until);
+        gone_folders.retain(|folder| folder.gone);
         let rests = resting_status(&row);
         let begun = self.store.begin_undo(environment.id, rests, this_process(), Moment::now().plus(LEASE)).await?;
         match begun {
@@ -59,7 +63,7 @@ impl Isolation {
             }
             return Err(error);
         }
-        self.reread(&environment).await
+        Ok(Restored { environment: self.reread(&environment).await?, gone: gone_folders })
     }
 
     /// Waits for whoever moves an environment of this machine; commands that run in it keep it.

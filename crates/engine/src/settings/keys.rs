@@ -64,8 +64,13 @@ pub const KEYS: &[Key] = &[
     key("cleanup.interval_hours", Shape::Count { least: 1 }, Some("6")).also(&["CLEANUP_INTERVAL_HOURS"]),
     key("cleanup.stale_days", Shape::Count { least: 1 }, Some("14")).also(&["STALE_THRESHOLD_DAYS"]),
     key("cleanup.trash_keep_days", Shape::Count { least: 1 }, Some("30")),
-    key("cleanup.regenerable", Shape::List, Some("target/,node_modules/,dist/,build/,.venv/,__pycache__/"))
-        .in_repository(),
+    key(
+        "cleanup.regenerable",
+        Shape::List,
+        Some("target/,node_modules/,.venv/,__pycache__/,.tox/,.pytest_cache/,.mypy_cache/,.gradle/"),
+    )
+    .in_repository(),
+    key("cleanup.regenerable_keep", Shape::Duration { least: 0 }, Some("24h")),
     key("cleanup.grace", Shape::Duration { least: 0 }, Some("1h")),
     key("cleanup.finish_method", Shape::OneOf(&["merge", "squash"]), Some("merge")),
     key("runs.on_restart", Shape::OneOf(&["ask", "retry"]), Some("ask")),

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use grove_git::base::FetchPolicy;
 use grove_git::finish::Method;
+use grove_git::removal::RegenerableNames;
 use jiff::SignedDuration;
 
 pub use adapters::{GithubCredentials, GithubSettings};
@@ -149,6 +150,11 @@ impl Settings {
         self.value(name).and_then(Value::as_count).unwrap_or_default()
     }
 
+    fn duration(&self, name: &'static str) -> SignedDuration {
+        // A hundred years are as good as for ever, and can be counted.
+        SignedDuration::from_secs(self.count(name).min(36_500 * 24 * 3600).cast_signed())
+    }
+
     fn list(&self, name: &'static str) -> &[String] {
         self.value(name).and_then(Value::as_list).unwrap_or_default()
     }
@@ -208,9 +214,18 @@ impl Settings {
         self.count("limits.min_free_disk")
     }
 
-    /// Names of folders that can be made again.
-    pub fn regenerable(&self) -> &[String] {
-        self.list("cleanup.regenerable")
+    /// Names of folders that tools make again.
+    pub fn regenerable_names(&self) -> RegenerableNames {
+        let origin = self.entries.get("cleanup.regenerable").map(|(_, origin)| origin);
+        RegenerableNames {
+            names: self.list("cleanup.regenerable").to_vec(),
+            chosen_by_person: matches!(origin, Some(Origin::File { .. } | Origin::Variable(_) | Origin::Flag(_))),
+        }
+    }
+
+    /// How long such folders stay in the trash.
+    pub fn regenerable_keep(&self) -> SignedDuration {
+        self.duration("cleanup.regenerable_keep")
     }
 
     pub fn max_worktrees(&self) -> u64 {
@@ -227,8 +242,7 @@ impl Settings {
 
     /// How long the scheduler and the limit leave an environment alone that was just touched.
     pub fn cleanup_grace(&self) -> SignedDuration {
-        // A hundred years are as good as for ever, and can be counted.
-        SignedDuration::from_secs(self.count("cleanup.grace").min(36_500 * 24 * 3600).cast_signed())
+        self.duration("cleanup.grace")
     }
 
     pub fn trash_keep_days(&self) -> u64 {

@@ -4,23 +4,26 @@ use std::path::Path;
 
 use grove_git::finish::Finished;
 use grove_git::push::Pushed;
-use grove_git::removal::BranchFate;
+use grove_git::removal::{BranchFate, RegenerableFolder};
+use grove_model::{Moment, human_size};
+use jiff::SignedDuration;
 
 use crate::cleanup::Report;
 use crate::forge::Opened;
-use crate::removal::Removed;
+use crate::removal::{Hibernated, Removed, TrashedFolder};
 use crate::sync::Synced;
 
 pub fn removed(branch: &str, removed: &Removed, keep_days: u64) -> Vec<String> {
     match removed {
         Removed::Gone => vec![format!("The folder of `{branch}` was gone already; its record has ended.")],
         Removed::Released(path) => vec![released(branch, path)],
-        Removed::Trashed { fate, branch_kept, .. } => {
+        Removed::Trashed { fate, branch_kept, regenerable, .. } => {
             let mut lines = vec![format!("Removed the worktree `{branch}`.")];
             if *branch_kept {
                 lines.push(branch_words(branch, fate));
             }
             lines.push(format!("It is kept for {keep_days} days; `grove worktree undo {branch}` brings it back."));
+            lines.extend(folders_kept(regenerable));
             lines
         }
     }
@@ -85,8 +88,71 @@ pub fn opened(opened: &Opened) -> String {
     format!("{verb} pull request #{}: {}", pull_request.number, pull_request.url)
 }
 
-pub fn hibernated(branch: &str) -> String {
-    format!("`{branch}` hibernates; `grove worktree wake {branch}` or the next use brings it back.")
+pub fn hibernated(slept: &Hibernated) -> Vec<String> {
+    let branch = &slept.environment.branch;
+    let mut lines =
+        vec![format!("`{branch}` hibernates; `grove worktree wake {branch}` or the next use brings it back.")];
+    lines.extend(folders_kept(&slept.regenerable));
+    lines
+}
+
+/// So many folders are named in one sentence, the largest first.
+const MOST_FOLDERS_NAMED: usize = 20;
+
+/// Names folders with their sizes.
+fn named_folders(folders: &[(&Path, u64)]) -> String {
+    let mut folders = folders.to_vec();
+    folders.sort_by_key(|(path, bytes)| (std::cmp::Reverse(*bytes), *path));
+    let (named, rest) = folders.split_at(folders.len().min(MOST_FOLDERS_NAMED));
+    let mut names: Vec<String> = named.iter().map(|(path, bytes)| folder_words(path, *bytes)).collect();
+    if !rest.is_empty() {
+        let bytes = rest.iter().map(|(_, bytes)| bytes).sum();
+        names.push(format!("{} more ({})", rest.len(), human_size(bytes)));
+    }
+    names.join(", ")
+}
+
+/// `` `target/` (1.2 GiB) ``
+pub fn folder_words(path: &Path, bytes: u64) -> String {
+    format!("`{}/` ({})", path.display(), human_size(bytes))
+}
+
+/// A moment to the minute.
+pub fn minute(moment: Moment) -> String {
+    format!("{} UTC", moment.to_string().chars().take(16).collect::<String>().replace('T', " "))
+}
+
+fn folder_list(folders: &[TrashedFolder]) -> String {
+    named_folders(&folders.iter().map(|folder| (folder.path.as_path(), folder.bytes)).collect::<Vec<_>>())
+}
+
+/// Which folders leave the trash early, and when.
+pub fn folders_kept(folders: &[TrashedFolder]) -> Option<String> {
+    let until = minute(folders.first()?.kept_until);
+    let list = folder_list(folders);
+    Some(match folders.len() {
+        1 => format!("This folder can be made again, so it is kept only until {until}: {list}."),
+        _ => format!("These folders can be made again, so they are kept only until {until}: {list}."),
+    })
+}
+
+/// Which folders did not come back.
+pub fn folders_gone(folders: &[TrashedFolder]) -> Option<String> {
+    let list = folder_list(folders);
+    match folders.len() {
+        0 => None,
+        1 => Some(format!("This folder has left the trash, since it can be made again: {list}.")),
+        _ => Some(format!("These folders have left the trash, since they can be made again: {list}.")),
+    }
+}
+
+/// Which folders would leave the trash early.
+pub fn folders_planned(folders: &[RegenerableFolder], keep: SignedDuration) -> Option<String> {
+    match folders.len() {
+        0 => None,
+        1 => Some(format!("This folder can be made again, so it is kept for {keep:#} only:")),
+        _ => Some(format!("These folders can be made again, so they are kept for {keep:#} only:")),
+    }
 }
 
 pub fn cleaned(report: &Report, dry_run: bool) -> Vec<String> {

@@ -377,7 +377,7 @@ both_engines! {
         fs::write(environment.path.join("new"), "unsaved").unwrap();
         let before = Picture::of(&environment.path);
         let slept = world.isolation.hibernate(&world.codebase, &environment).await.unwrap();
-        assert_eq!(slept.status, Status::Hibernated);
+        assert_eq!(slept.environment.status, Status::Hibernated);
         assert!(!environment.path.exists() && test.git(&["worktree", "list"]).lines().count() == 1);
         assert!(world.isolation.trash(&world.codebase).await.unwrap().is_empty(), "it is not trash");
         assert_ne!(test.git(&["branch", "--list", "x"]), "");
@@ -386,7 +386,7 @@ both_engines! {
         assert_eq!(world.isolation.sweep_trash(&world.codebase, far).await.unwrap().expired, Vec::<String>::new());
         test.git(&["gc", "--quiet", "--prune=now"]);
         let woken = world.isolation.wake(&world.codebase, &environment).await.unwrap();
-        assert_eq!(woken.status, Status::Active);
+        assert_eq!(woken.environment.status, Status::Active);
         assert_eq!(before.differences(&Picture::of(&environment.path)), Vec::<String>::new());
         assert!(matches!(world.isolation.wake(&world.codebase, &environment).await, Err(IsolationError::NotHibernated { .. })));
         world.isolation.hibernate(&world.codebase, &environment).await.unwrap();

@@ -367,7 +367,7 @@ async fn batch(dice: &mut Dice, with_submodule: bool, size: usize, counts: &mut 
     for one in &made {
         let back = world.isolation.undo(&world.codebase, &one.environment).await;
         let back = back.unwrap_or_else(|error| panic!("{:?}: {error}", one.kinds));
-        assert_eq!(back.status, one.environment.status);
+        assert_eq!(back.environment.status, one.environment.status);
     }
     assert_eq!(shared(&repo), before, "refs and reflogs");
     assert_eq!(repo.git(&["for-each-ref", "refs/grove"]), "", "no pin is left");

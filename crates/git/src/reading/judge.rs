@@ -7,15 +7,15 @@ use std::path::Path;
 
 use super::Reading;
 use crate::removal::look::in_progress;
-use crate::removal::{nested, pins};
+use crate::removal::{RegenerableNames, nested, pins};
 use crate::{GitError, Place, Repository, links, parse};
 
-/// What was written, in a few words; `None` is certain. Ignored folders that can be made again
+/// What was written, in a few words; `None` is certain. Ignored folders that tools make again
 /// (`regenerable`) do not count.
 pub(super) async fn written(
     repo: &Repository,
     reading: &Reading,
-    regenerable: &[String],
+    regenerable: &RegenerableNames,
 ) -> Result<Option<String>, GitError> {
     let failed = |error: io::Error| GitError::unreadable("worktree", error.to_string());
     if let Some(what) = in_progress(&reading.entry) {
@@ -31,7 +31,7 @@ pub(super) async fn written(
     if links::entry_of(&reading.path, &repo.common_dir).map_err(failed)? != Some(entry) {
         return Ok(Some("another `.git`".to_owned()));
     }
-    let (path, names) = (reading.path.clone(), regenerable.to_vec());
+    let (path, names) = (reading.path.clone(), regenerable.clone());
     let walking = tokio::task::spawn_blocking(move || nested::walk(&path, &names)).await;
     let walk = walking.map_err(|error| GitError::unreadable("worktree", error.to_string()))?;
     if let Some((folder, why)) = walk.unreadable {
@@ -59,7 +59,8 @@ pub(super) async fn written(
     let ignored = repo.git().command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
     let ignored = ignored.inspecting_worktree().run().await?.stdout;
     let files = ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(parse::path);
-    let count = files.filter(|file| !walk.regenerable.iter().any(|folder| file.starts_with(folder))).count();
+    let folders: Vec<_> = walk.regenerable.iter().filter(|folder| regenerable.include(folder)).collect();
+    let count = files.filter(|file| !folders.iter().any(|folder| file.starts_with(&folder.path))).count();
     Ok((count > 0).then(|| if count == 1 { "1 ignored file".to_owned() } else { format!("{count} ignored files") }))
 }
 

@@ -24,6 +24,7 @@ use std::time::{Duration, SystemTime};
 use grove_model::{CommitSha, Moment, Nonce, Owner};
 
 use crate::durable::{SMALL, read_plain};
+use crate::removal::RegenerableNames;
 use crate::worktree::AddError;
 use crate::worktree::stage::{Staging, add_plainly, needs_plain_git, staged_files, unlock};
 use crate::{GitError, Repository, links};
@@ -131,7 +132,7 @@ async fn make(repo: &Repository, path: &Path, mark: &Mark) -> Result<PathBuf, Ad
 
 /// Takes one away that nobody uses any more, if nothing was written there. What could not be found out
 /// is an error, and then it stays as it is.
-pub async fn end(repo: &Repository, reading: Reading, regenerable: &[String]) -> Result<Ended, ReadingError> {
+pub async fn end(repo: &Repository, reading: Reading, regenerable: &RegenerableNames) -> Result<Ended, ReadingError> {
     if !reading.aside {
         let failed = |source| ReadingError::Io { path: reading.path.clone(), source };
         open(&reading.path).await.map_err(failed)?;

@@ -1,6 +1,5 @@
-//! Making the trash smaller without losing anything: folders that can be made again go at once,
-//! tracked files that a pinned object holds byte for byte go after a day and are written again by
-//! an undo.
+//! Making the trash smaller: folders that their tools make again go after a while, tracked files that a
+//! pinned object holds byte for byte go after a day and are written again by an undo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,19 +12,16 @@ use std::time::{Duration, SystemTime};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, PermissionsExt as _};
 
-use super::nested::{self, Walk};
 use super::{RemovalError, Trashed};
 use crate::durable::{sync_dir, write_synced};
-use crate::{GitError, Place, Repository, parse};
+use crate::{GitError, Repository, parse};
 
 /// The list of what was taken out, beside the entry.
 const LIST: &str = "compacted";
-/// Says that folders that can be made again were looked for.
-const SHED: &str = "shed";
 /// So many bytes are asked of git at once when they are written again.
 const CHUNK: u64 = 32 * 1024 * 1024;
 
-/// Where folders that can be made again wait for their end.
+/// Where folders that their tools make again wait for their deletion.
 pub(super) fn shed_place(files: &Path) -> PathBuf {
     files.with_extension("shed")
 }
@@ -36,41 +32,53 @@ pub(super) fn unfinished_file(files: &Path) -> PathBuf {
 }
 
 impl Trashed {
-    /// Renames ignored folders that can be made again (`names`) out of the way, and gives where they
-    /// are now: an undo need not wait until they are deleted.
-    pub async fn shed(&self, repo: &Repository, names: &[String]) -> Result<Option<PathBuf>, RemovalError> {
-        let (files, entry) = (&self.manifest.files, self.buried_entry());
+    /// Renames the folders that their tools make again out of the way, but for those that something was
+    /// written into, and gives where they are now: an undo need not wait until they are deleted.
+    pub async fn shed(&self) -> Result<Option<PathBuf>, RemovalError> {
+        let trashed = self.clone();
+        let shed = tokio::task::spawn_blocking(move || trashed.shed_folders()).await;
+        shed.map_err(|error| RemovalError::io("the trash could not be looked at")(io::Error::other(error)))??;
+        Ok(self.unfinished_deletion())
+    }
+
+    /// Where folders are that left early, if their deletion has not come to its end.
+    pub fn unfinished_deletion(&self) -> Option<PathBuf> {
+        Some(shed_place(&self.manifest.files)).filter(|place| place.exists())
+    }
+
+    fn shed_folders(&self) -> Result<(), RemovalError> {
+        let files = &self.manifest.files;
         let place = shed_place(files);
         let failed = |path: &Path| RemovalError::io(format!("{} cannot be moved", path.display()));
-        let walked = self.aside().join(SHED);
-        if !walked.exists() && self.files_are_buried() && self.entry_is_buried() {
-            let found = {
-                let (files, names) = (files.clone(), names.to_vec());
-                tokio::task::spawn_blocking(move || nested::walk(&files, &names)).await
-            };
-            let found = found.map_err(|error| failed(files)(io::Error::other(error)))?;
-            if let Some((folder, why)) = found.unreadable {
-                // What it holds is not known, so nothing goes.
-                tracing::info!("{} cannot be read ({why}): nothing is made smaller there", folder.display());
-                return Ok(None);
+        let mut buried = BuriedFiles::open(files)?;
+        for folder in &self.manifest.regenerable {
+            if !buried.is_real_folder(&folder.path) {
+                continue;
             }
-            let git = Place::Worktree { work_tree: files, git_dir: &entry, common_dir: &repo.common_dir };
-            for folder in regenerable(repo, git, &found).await? {
-                fs::create_dir_all(&place).map_err(failed(&place))?;
-                let buried = BuriedFiles::open(files)?;
-                let target = Dir::open_ambient_dir(&place, ambient_authority()).map_err(failed(&place))?;
-                // The folder above must not look changed.
-                let above = buried.open_folder(folder.parent().unwrap_or(Path::new("")));
-                let above = above.and_then(|dir| Ok((dir.metadata()?.modified()?, dir)));
-                let name = grove_model::Nonce::new().to_string();
-                buried.root.rename(&folder, &target, name).map_err(failed(&files.join(&folder)))?;
-                if let Ok((time, dir)) = above {
-                    let _ = dir.set_modified(time);
+            let at = files.join(&folder.path);
+            match folder.is_written_since(&at) {
+                Ok(false) => {}
+                Ok(true) => {
+                    tracing::info!("{} stays: something was written there since it was removed", at.display());
+                    continue;
+                }
+                Err(error) => {
+                    tracing::info!("{} stays: it cannot be read ({error})", at.display());
+                    continue;
                 }
             }
-            write_synced(&walked, "").map_err(failed(&walked))?;
+            fs::create_dir_all(&place).map_err(failed(&place))?;
+            let target = Dir::open_ambient_dir(&place, ambient_authority()).map_err(failed(&place))?;
+            // The folder above must not look changed.
+            let above = buried.open_folder(folder.path.parent().unwrap_or(Path::new("")));
+            let above = above.and_then(|dir| Ok((dir.metadata()?.modified()?, dir)));
+            let name = grove_model::Nonce::new().to_string();
+            buried.root.rename(&folder.path, &target, name).map_err(failed(&at))?;
+            if let Ok((time, dir)) = above {
+                let _ = dir.set_modified(time);
+            }
         }
-        Ok(place.exists().then_some(place))
+        Ok(())
     }
 
     /// Takes out the tracked files that git can give back byte for byte. Gives how many.
@@ -157,40 +165,6 @@ impl Trashed {
         }
         Ok(newest)
     }
-}
-
-/// Of the folders with such a name, those that git ignores and that hold nothing tracked and no
-/// repository.
-async fn regenerable(repo: &Repository, place: Place<'_>, walk: &Walk) -> Result<Vec<PathBuf>, GitError> {
-    let plain = |folder: &&PathBuf| {
-        let apart = |other: &PathBuf| !other.starts_with(folder) && !folder.starts_with(other);
-        folder.to_str().is_some() && walk.repositories.iter().all(apart)
-    };
-    let candidates: Vec<&PathBuf> = walk.regenerable.iter().filter(plain).collect();
-    if candidates.is_empty() {
-        return Ok(Vec::new());
-    }
-    let list: Vec<u8> = candidates.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"/\0"].concat()).collect();
-    let ignored = repo.git().command(place, "check-ignore").args(["-z", "--stdin"]).stdin(list).inspecting_worktree();
-    let ignored = ignored.run_for(&[0, 1]).await?;
-    let ignored: Vec<PathBuf> =
-        ignored.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path).collect();
-    let mut found = Vec::new();
-    for folder in candidates.into_iter().filter(|folder| ignored.iter().any(|path| path == *folder)) {
-        let tracked = repo
-            .git()
-            .command(place, "ls-files")
-            .env("GIT_LITERAL_PATHSPECS", "1")
-            .args(["-z", "--"])
-            .arg(folder)
-            .inspecting_index()
-            .run()
-            .await?;
-        if tracked.stdout.is_empty() {
-            found.push(folder.clone());
-        }
-    }
-    Ok(found)
 }
 
 /// The files of a worktree in the trash. Everything is opened, deleted and written beneath their

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{self, BranchFate};
 use super::nested::{self, Nested, Walk};
+use super::regenerable::{self, RegenerableFolder, RegenerableNames};
 use super::trash::{KEPT_LINK, Trashed};
 use super::{RemovalError, pins};
 use crate::durable::{SMALL, read_plain};
@@ -38,8 +39,8 @@ pub struct Subject<'a> {
     pub branch: &'a BranchName,
     /// Branches that stay whatever is on them.
     pub needed: &'a [&'a str],
-    /// Names of folders that can be made again.
-    pub regenerable: &'a [String],
+    /// Names of folders that tools make again.
+    pub regenerable: &'a RegenerableNames,
 }
 
 /// What speaks for and against it at one moment.
@@ -66,8 +67,8 @@ pub struct Look {
     pub index_differs: bool,
     /// Submodules and other repositories whose `.git` leads into the entry.
     pub submodules: Vec<PathBuf>,
-    /// Whether there are folders with the name of something that can be made again.
-    pub may_shed: bool,
+    /// Ignored folders that tools may have made; the names in force decide.
+    pub regenerable: Vec<RegenerableFolder>,
 }
 
 impl Look {
@@ -82,7 +83,7 @@ impl Look {
             head: None,
             index_differs: true,
             submodules: Vec::new(),
-            may_shed: false,
+            regenerable: Vec::new(),
         }
     }
 }
@@ -91,7 +92,7 @@ impl Look {
 pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
     let before = stamp(subject.entry);
     let walking = {
-        let (path, names) = (subject.path.to_owned(), subject.regenerable.to_vec());
+        let (path, names) = (subject.path.to_owned(), subject.regenerable.clone());
         tokio::task::spawn_blocking(move || nested::walk(&path, &names))
     };
     let asking = async {
@@ -100,9 +101,13 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
         let settled = settled_index(&repo.common_dir, subject.entry, walk.newest);
         let submodules = may_recurse(subject, &walk);
         let ask = Ask { settled: settled.as_ref(), submodules };
-        (ask_status(repo, subject, ask).await, walk, submodules)
+        let (asked, folders) = tokio::join!(
+            ask_status(repo, subject, ask),
+            regenerable::ignored_folders(repo, place(repo, subject), &walk)
+        );
+        (asked, folders, walk, submodules)
     };
-    let ((asked, walk, submodules), hidden) = tokio::join!(asking, hidden_answer(repo, subject));
+    let ((asked, folders, walk, submodules), hidden) = tokio::join!(asking, hidden_answer(repo, subject));
     let mut look = match asked {
         Ok((status, fingerprint)) => {
             let fate = branch::fate(repo, subject, status.branch.as_deref(), status.head.as_ref()).await;
@@ -118,7 +123,10 @@ pub async fn look(repo: &Repository, subject: Subject<'_>) -> Look {
         look.findings.set(Question::Submodules, Answer::unknown(why));
     }
     look_inside(repo, subject, &walk, &mut look).await;
-    look.may_shed = !walk.regenerable.is_empty();
+    look.regenerable = folders.unwrap_or_else(|error| {
+        tracing::info!("folders that tools make again are kept like all others: {error}");
+        Vec::new()
+    });
     look.findings.newest = walk.newest;
     look
 }
@@ -155,7 +163,13 @@ pub async fn look_in_trash(repo: &Repository, trashed: &Trashed, needed: &[&str]
     if let (None, Some(head)) = (&manifest.head_branch, &manifest.head) {
         findings.set(Question::DetachedCommits, detached_commits(repo, head).await);
     }
-    let subject = Subject { path: &manifest.path, entry: &entry, branch: &branch, needed, regenerable: &[] };
+    let subject = Subject {
+        path: &manifest.path,
+        entry: &entry,
+        branch: &branch,
+        needed,
+        regenerable: &RegenerableNames::default(),
+    };
     let fate = match repo.commit_of(&branch.full_ref()).await {
         Err(error) => BranchFate::Unknown { why: error.to_string() },
         Ok(None) => BranchFate::Absent,
@@ -173,14 +187,14 @@ pub async fn look_in_trash(repo: &Repository, trashed: &Trashed, needed: &[&str]
         // All that it may hold is pinned.
         index_differs: true,
         submodules: manifest.submodules.clone(),
-        may_shed: false,
+        regenerable: trashed.regenerable_left(),
     })
 }
 
 /// Why it is not known what the files are now, if something was done to them since.
 async fn touched_since(files: &Path, newest: Option<Instant>) -> Option<String> {
     let files = files.to_owned();
-    let walk = move || nested::walk_but_for(&files, &[], &[".git", KEPT_LINK]);
+    let walk = move || nested::walk_but_for(&files, &RegenerableNames::default(), &[".git", KEPT_LINK]);
     let Some(newest) = newest else { return Some("not all of its files could be looked at".to_owned()) };
     match tokio::task::spawn_blocking(walk).await {
         Err(error) => Some(error.to_string()),
@@ -297,7 +311,7 @@ async fn judge(
         // Resolved conflicts leave what they replaced in the index.
         index_differs: status.is_changed() || holds_resolutions(&subject.entry.join("index")),
         submodules: Vec::new(),
-        may_shed: false,
+        regenerable: Vec::new(),
     }
 }
 

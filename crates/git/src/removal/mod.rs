@@ -10,13 +10,15 @@
 //! 3. [`trash`]: directory and entry are renamed into a trash on their own file systems.
 //! 4. [`branch`]: the branch goes only if nothing on it would be lost.
 //!
-//! Undo is the same in reverse. [`compact`] takes out of the trash what can be had again.
+//! Undo is the same in reverse. [`compact`] takes out of the trash what can be had again, [`regenerable`]
+//! says which folders tools make again.
 
 pub mod branch;
 pub mod compact;
 pub mod look;
 pub(crate) mod nested;
 pub mod pins;
+pub mod regenerable;
 pub mod trash;
 
 use std::io;
@@ -28,6 +30,7 @@ use crate::GitError;
 
 pub use branch::BranchFate;
 pub use look::{Findings, Fingerprint, Look};
+pub use regenerable::{RegenerableFolder, RegenerableNames};
 pub use trash::{Manifest, Trashed};
 
 /// What refs, pins and lists of one removal take at most.

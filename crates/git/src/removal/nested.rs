@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use grove_model::Answer;
 
+use super::regenerable::{Extent, Markers, RegenerableFolder, RegenerableNames, this_instant};
 use crate::durable::{SMALL, read_plain};
 use crate::settled::{Instant, last_touched};
 use crate::{Git, Place, links, parse};
@@ -16,8 +17,8 @@ use crate::{Git, Place, links, parse};
 pub(crate) struct Walk {
     /// Folders that are repositories or worktrees of their own.
     pub repositories: Vec<PathBuf>,
-    /// Folders with the name of something that can be made again.
-    pub regenerable: Vec<PathBuf>,
+    /// Folders that tools may have made.
+    pub regenerable: Vec<RegenerableFolder>,
     /// When a file was last touched; missing if one could not be looked at.
     pub newest: Option<Instant>,
     /// The first folder that could not be read, and why.
@@ -25,17 +26,19 @@ pub(crate) struct Walk {
 }
 
 /// Looks into every folder, also ignored ones, without following links.
-pub(crate) fn walk(root: &Path, regenerable: &[String]) -> Walk {
+pub(crate) fn walk(root: &Path, regenerable: &RegenerableNames) -> Walk {
     walk_but_for(root, regenerable, &[".git"])
 }
 
 /// The same; files of these names in the root are no files of the worktree.
-pub(crate) fn walk_but_for(root: &Path, regenerable: &[String], links: &[&str]) -> Walk {
+pub(crate) fn walk_but_for(root: &Path, regenerable: &RegenerableNames, links: &[&str]) -> Walk {
     let mut found = Walk { newest: Some((0, 0)), ..Walk::default() };
-    // Each with whether it lies in a folder that can be made again.
-    let mut open = vec![(PathBuf::new(), false)];
-    while let Some((below, inside)) = open.pop() {
+    let now = this_instant();
+    // Each with the markers beside it, and which folder that tools may have made it lies in.
+    let mut open = vec![(PathBuf::new(), Markers::default(), None)];
+    while let Some((below, beside, mut enclosing)) = open.pop() {
         let mut folders = Vec::new();
+        let (mut markers, mut extent) = (Markers::default(), Extent::default());
         let (mut git, mut bare) = (false, 0);
         let read = fs::read_dir(root.join(&below)).and_then(|entries| {
             for entry in entries {
@@ -44,8 +47,13 @@ pub(crate) fn walk_but_for(root: &Path, regenerable: &[String], links: &[&str]) 
                 bare += usize::from(name == "HEAD" && kind.is_file());
                 bare += usize::from((name == "objects" || name == "refs") && kind.is_dir());
                 let link_to_git = below.as_os_str().is_empty() && links.iter().any(|link| name == *link);
+                markers.note(&name, kind.is_file());
                 if !kind.is_dir() && !link_to_git {
-                    let touched = entry.metadata().ok().map(|meta| last_touched(&meta));
+                    let meta = entry.metadata().ok();
+                    if let Some(meta) = &meta {
+                        extent.add(meta, now);
+                    }
+                    let touched = meta.map(|meta| last_touched(&meta));
                     found.newest = found.newest.zip(touched).map(|(newest, touched)| newest.max(touched));
                 }
                 if name == ".git" {
@@ -53,6 +61,18 @@ pub(crate) fn walk_but_for(root: &Path, regenerable: &[String], links: &[&str]) 
                 } else if kind.is_dir() {
                     folders.push(below.join(name));
                 }
+            }
+            markers.check_signature(&root.join(&below));
+            let may_be = enclosing.is_none() && markers.may_be_regenerable(&below, beside, regenerable);
+            if may_be || enclosing.is_some() {
+                extent.add(&root.join(&below).symlink_metadata()?, now);
+            }
+            if may_be {
+                enclosing = Some(found.regenerable.len());
+                found.regenerable.push(RegenerableFolder::new(below.clone(), markers));
+            }
+            if let Some(folder) = enclosing.and_then(|at| found.regenerable.get_mut(at)) {
+                folder.add(extent);
             }
             Ok(())
         });
@@ -70,17 +90,10 @@ pub(crate) fn walk_but_for(root: &Path, regenerable: &[String], links: &[&str]) 
         if nested && !git && bare == 3 {
             continue;
         }
-        for folder in folders {
-            let called = |name: &String| !name.trim_matches('/').is_empty() && folder.ends_with(name.trim_matches('/'));
-            let again = !inside && regenerable.iter().any(called);
-            if again {
-                found.regenerable.push(folder.clone());
-            }
-            open.push((folder, inside || again));
-        }
+        open.extend(folders.into_iter().map(|folder| (folder, markers, enclosing)));
     }
     found.repositories.sort();
-    found.regenerable.sort();
+    found.regenerable.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
@@ -233,13 +246,16 @@ mod tests {
             fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
         fs::write(dir.path().join("bare/HEAD"), "").unwrap();
+        fs::write(dir.path().join("package.json"), "{}").unwrap();
+        fs::write(dir.path().join("target/CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55").unwrap();
         fs::write(dir.path().join("c/.git"), "gitdir: nowhere\n").unwrap();
         std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
-        let names = ["target/".to_owned(), "node_modules/".to_owned()];
+        let names = RegenerableNames { names: vec!["src/target/".to_owned()], chosen_by_person: true };
         let found = walk(dir.path(), &names);
         let paths = |list: &[PathBuf]| list.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
         assert_eq!(paths(&found.repositories), ["a", "bare", "c", "target/deep/b"]);
-        assert_eq!(paths(&found.regenerable), ["node_modules", "src/target", "target"]);
+        let folders: Vec<PathBuf> = found.regenerable.iter().map(|folder| folder.path.clone()).collect();
+        assert_eq!(paths(&folders), ["node_modules", "target"], "a known name needs its marker");
         assert!(found.unreadable.is_none());
         assert!(matches!(kind_of(&dir.path().join("c")).unwrap(), Nested::Nothing));
         assert!(walk(&dir.path().join("missing"), &names).unreadable.is_none());

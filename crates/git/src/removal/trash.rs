@@ -21,7 +21,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use super::look::{Findings, Look, Subject};
-use super::{BranchFate, RemovalError, branch, compact, pins};
+use super::{BranchFate, RegenerableFolder, RemovalError, branch, compact, pins};
 use crate::durable::{SMALL, read_plain, read_plain_at, sync_dir, write_synced};
 use crate::lock::grove_dir;
 use crate::{Repository, parse, settled};
@@ -59,6 +59,9 @@ pub struct Manifest {
     /// The time of the directory itself.
     pub modified: Option<SystemTime>,
     pub submodules: Vec<PathBuf>,
+    /// Folders that leave the trash early, since their tools make them again.
+    #[serde(default)]
+    pub regenerable: Vec<RegenerableFolder>,
     /// What was found when it was put away; missing where an older version did that.
     #[serde(default)]
     pub findings: Option<Findings>,
@@ -91,6 +94,7 @@ impl Manifest {
             locked: subject.entry.join("locked").symlink_metadata().is_ok(),
             modified: subject.path.symlink_metadata().and_then(|meta| meta.modified()).ok(),
             submodules: look.submodules.clone(),
+            regenerable: look.regenerable.clone(),
             findings: Some(look.findings.clone()),
         }
     }
@@ -103,7 +107,8 @@ impl Manifest {
         if leads_out(Path::new(&manifest.entry)) || manifest.entry.contains('/') {
             return Err(bad(format!("`{}` is not the name of an entry", manifest.entry)));
         }
-        if let Some(path) = manifest.submodules.iter().find(|path| leads_out(path)) {
+        let folders = manifest.regenerable.iter().map(|folder| &folder.path);
+        if let Some(path) = manifest.submodules.iter().chain(folders).find(|path| leads_out(path)) {
             return Err(bad(format!("`{}` is not below the worktree", path.display())));
         }
         if !manifest.files.ends_with(Path::new(FOLDER).join(manifest.environment.to_string())) {
@@ -501,6 +506,17 @@ impl Trashed {
     /// that is not mounted, are not dropped.
     pub fn is_being_dropped(&self) -> bool {
         self.aside.join(DROPPING).exists() || !self.aside.exists()
+    }
+
+    /// Whether a folder that was to leave early has left.
+    pub fn is_shed(&self, folder: &RegenerableFolder) -> bool {
+        let at = self.manifest.files.join(&folder.path).symlink_metadata();
+        self.files_are_buried() && at.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// The folders that are to leave early and are still here.
+    pub fn regenerable_left(&self) -> Vec<RegenerableFolder> {
+        self.manifest.regenerable.iter().filter(|folder| !self.is_shed(folder)).cloned().collect()
     }
 
     /// The whole size of what waits here, in bytes.

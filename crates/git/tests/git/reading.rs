@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use grove_git::reading::{self, Ended, Mark, Reading};
+use grove_git::removal::RegenerableNames;
 use grove_model::{Moment, Nonce, Owner};
 use grove_testkit::TestRepo;
 
@@ -30,7 +31,8 @@ impl World {
     }
 
     async fn end(&self, reading: Reading) -> Ended {
-        reading::end(&self.repo, reading, &["target/".to_owned()]).await.expect("it ends")
+        let names = RegenerableNames { names: vec!["target/".to_owned()], chosen_by_person: false };
+        reading::end(&self.repo, reading, &names).await.expect("it ends")
     }
 
     /// As if whoever made it had been killed: what is found of it.
@@ -137,6 +139,8 @@ async fn what_can_be_made_again_and_what_a_branch_has_keep_nothing() {
         fs::set_permissions(&reading.path, fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(reading.path.join("target")).unwrap();
         fs::write(reading.path.join("target/object"), "x").unwrap();
+        let tag = "Signature: 8a477f597d28d172789f06886806bc55";
+        fs::write(reading.path.join("target/CACHEDIR.TAG"), tag).unwrap();
         assert_eq!(world.end(reading).await, Ended::Gone);
         let reading = world.read("HEAD").await;
         test.git_in(&reading.path, &["checkout", "-q", "-b", "found"]);

@@ -21,7 +21,7 @@ use grove_engine::Problem;
 pub use codebase::as_json as codebase_json;
 pub use context::Context;
 pub use status::in_json as status_json;
-pub use worktree::remove::{in_json as removed_json, plan_json};
+pub use worktree::remove::{in_json as removed_json, plan_json, with_folders};
 
 use crate::output;
 

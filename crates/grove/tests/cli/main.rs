@@ -15,6 +15,7 @@ mod head;
 mod list;
 mod names;
 mod planted;
+mod regenerable;
 mod remove;
 mod remove_attacked;
 mod resolve;

@@ -597,48 +597,6 @@ fn a_worktree_that_is_a_mount_of_its_own_is_refused() {
 }
 
 #[test]
-fn folders_that_can_be_made_again_go_at_once_and_nothing_else_does() {
-    let grove = with_everything();
-    let dir = path(&created(&grove, &["x"]));
-    let put = |name: &str| {
-        let file = dir.join(name);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, "x").unwrap();
-    };
-    for name in ["target/debug/big", "src/target/deep/big", "cache/target", "dist/not-ignored"] {
-        put(name);
-    }
-    // Not to be made again: a repository inside, a tracked file inside, a link.
-    grove.repo.git_in(&dir, &["init", "-q", "node_modules/own"]);
-    put("build/tracked");
-    grove.repo.git_in(&dir, &["add", "-f", "build/tracked"]);
-    fs::write(grove.repo.path().join(".git/info/exclude"), "node_modules/\nbuild/\n.venv\n.grove/worktrees/\n")
-        .unwrap();
-    std::os::unix::fs::symlink(grove.repo.path(), dir.join(".venv")).unwrap();
-    removed(&grove, &["x", "--force"]);
-    let trash = grove.grove(["worktree", "trash", "show", "x", "--json"]).ok().json();
-    let files = Path::new(trash["files"].as_str().unwrap()).to_owned();
-    let began = std::time::Instant::now();
-    while files.join("target").exists() || files.with_extension("shed").exists() {
-        assert!(began.elapsed().as_secs() < 20, "swept in the background");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    undone(&grove, "x");
-    for (name, there) in [
-        ("target", false),
-        ("src/target", false),
-        ("cache/target", true),
-        ("dist/not-ignored", true),
-        ("node_modules/own/.git", true),
-        ("build/tracked", true),
-        ("src/main.c", true),
-    ] {
-        assert_eq!(dir.join(name).exists(), there, "{name}");
-    }
-    assert!(dir.join(".venv").symlink_metadata().is_ok() && grove.repo.path().join("README.md").exists());
-}
-
-#[test]
 fn what_is_dropped_is_gone_for_good() {
     let grove = sandbox(TestRepo::new());
     let dir = path(&created(&grove, &["x"]));

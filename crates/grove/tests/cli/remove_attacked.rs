@@ -7,11 +7,12 @@ use std::process::Stdio;
 use grove_testkit::{Picture, Sandbox, TestRepo};
 use serde_json::Value;
 
+use crate::regenerable::{CACHE_TAG, folders_of};
 use crate::remove::{refused, removed, undone, with_everything};
 use crate::{created, path, sandbox};
 
 /// Sweeps as if so many days had passed since the removal.
-fn swept_after(grove: &Sandbox, days: i64) -> Value {
+pub(crate) fn swept_after(grove: &Sandbox, days: i64) -> Value {
     let database = grove.grove_home().join("grove.db");
     let then = format!("strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '-{days} days')");
     let statement = format!("UPDATE grove_trash SET removed_at = {then}");
@@ -52,23 +53,21 @@ fn folders_of_nested_repositories_are_not_to_be_made_again() {
     grove.repo.git(&["init", "-q", library.to_str().unwrap()]);
     fs::create_dir(library.join("target")).unwrap();
     fs::write(library.join("target/s"), "v1").unwrap();
+    fs::write(library.join("target/CACHEDIR.TAG"), CACHE_TAG).unwrap();
     grove.repo.git_in(&library, &["add", "-f", "."]);
     grove.repo.git_in(&library, &["commit", "-q", "-m", "build"]);
     let dir = path(&created(&grove, &["x"]));
     grove.repo.git_in(&dir, &["clone", "-q", library.to_str().unwrap(), "cache/clone"]);
     fs::write(dir.join("cache/clone/target/s"), "precious").unwrap();
-    fs::create_dir_all(dir.join("sub/target")).unwrap();
-    fs::create_dir(dir.join("target")).unwrap();
-    fs::write(dir.join("target/z"), "z").unwrap();
-    removed(&grove, &["x", "--force"]);
-    let trash = grove.grove(["worktree", "trash", "show", "x", "--json"]).ok().json();
-    let files = Path::new(trash["files"].as_str().unwrap()).to_owned();
-    let began = std::time::Instant::now();
-    while files.join("target").exists() {
-        assert!(began.elapsed().as_secs() < 20, "swept in the background");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+    for folder in ["sub/target", "target"] {
+        fs::create_dir(dir.join(folder)).unwrap();
+        fs::write(dir.join(folder).join("CACHEDIR.TAG"), CACHE_TAG).unwrap();
     }
+    let answer = removed(&grove, &["x", "--force"]);
+    assert_eq!(folders_of(&answer["regenerable"]), ["target"]);
+    assert_eq!(swept_after(&grove, 2)["shed"], 1);
     undone(&grove, "x");
+    assert!(!dir.join("target").exists());
     assert_eq!(fs::read_to_string(dir.join("cache/clone/target/s")).unwrap(), "precious");
     assert!(dir.join("sub/target").exists());
 }

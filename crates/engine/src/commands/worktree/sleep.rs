@@ -7,12 +7,13 @@ use crate::words::done;
 
 pub async fn hibernate(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     let (codebase, environment) = meant(desk, &mut line).await?;
-    desk.talks.isolation.hibernate(&codebase, &environment).await?;
-    Ok(done::hibernated(environment.branch.as_str()))
+    let slept = desk.talks.isolation.hibernate(&codebase, &environment).await?;
+    Ok(done::hibernated(&slept).join("\n"))
 }
 
 pub async fn wake(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     let (codebase, environment) = meant(desk, &mut line).await?;
-    let environment = desk.talks.isolation.wake(&codebase, &environment).await?;
-    Ok(format!("`{}` is awake.", environment.branch))
+    let woken = desk.talks.isolation.wake(&codebase, &environment).await?;
+    let awake = format!("`{}` is awake.", woken.environment.branch);
+    Ok(std::iter::once(awake).chain(done::folders_gone(&woken.gone)).collect::<Vec<_>>().join("\n"))
 }

@@ -3,7 +3,9 @@
 use super::{Line, codebase};
 use crate::Problem;
 use crate::isolation::find_latest;
+use crate::removal::Restored;
 use crate::talk::Desk;
+use crate::words::done;
 
 pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     let name = line.at_most_one()?;
@@ -12,6 +14,7 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
     isolation.reconcile(&codebase).await?;
     let trash = isolation.trash(&codebase).await?;
     let environment = find_latest(name.as_deref(), &trash)?.environment.clone();
-    let environment = isolation.undo(&codebase, &environment).await?;
-    Ok(format!("`{}` is back at {}.", environment.branch, environment.path.display()))
+    let Restored { environment, gone } = isolation.undo(&codebase, &environment).await?;
+    let back = format!("`{}` is back at {}.", environment.branch, environment.path.display());
+    Ok(std::iter::once(back).chain(done::folders_gone(&gone)).collect::<Vec<_>>().join("\n"))
 }

@@ -3,10 +3,12 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-use grove_engine::removal::{Asker, Plan, Removable, RemovalWish, Removed};
+use grove_engine::Problem;
+use grove_engine::removal::{Asker, Plan, Removable, RemovalWish, Removed, TrashedFolder};
 use grove_engine::words::{self, done};
 use grove_git::removal::BranchFate;
-use grove_model::{Answer, Codebase, Environment};
+use grove_model::{Answer, Codebase, Environment, Moment};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Context, Done, Named};
@@ -39,7 +41,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     let removed = isolation.remove(&codebase, &environment, &wish).await;
     waiting.finish_and_clear();
     let removed = removed?;
-    if let Removed::Trashed { may_shed: true, .. } = removed {
+    if isolation.is_sweep_due(&codebase, Moment::now()).await? {
         sweep_in_background(&codebase);
     }
     if context.json {
@@ -55,10 +57,35 @@ pub fn in_json(removed: &Removed) -> Value {
     match removed {
         Removed::Gone => json!({ "removed": true, "released": false, "branch_kept": true, "undo_until": null }),
         Removed::Released(_) => json!({ "removed": false, "released": true, "branch_kept": true, "undo_until": null }),
-        Removed::Trashed { branch_kept, undo_until, .. } => {
-            json!({ "removed": true, "released": false, "branch_kept": branch_kept, "undo_until": undo_until })
-        }
+        Removed::Trashed { branch_kept, undo_until, regenerable, .. } => json!({
+            "removed": true,
+            "released": false,
+            "branch_kept": branch_kept,
+            "undo_until": undo_until,
+            "regenerable": folders_json(regenerable),
+        }),
     }
+}
+
+/// Folders that leave the trash early, as scripts see them.
+pub fn folders_json(folders: &[TrashedFolder]) -> Vec<Value> {
+    let folder = |folder: &TrashedFolder| {
+        json!({
+            "path": folder.path,
+            "size_bytes": folder.bytes,
+            "kept_until": folder.kept_until,
+            "gone": folder.gone,
+        })
+    };
+    folders.iter().map(folder).collect()
+}
+
+/// An answer with such folders in it.
+pub fn with_folders(view: &impl Serialize, key: &str, folders: &[TrashedFolder]) -> Result<Value, Problem> {
+    let unreadable = |error: serde_json::Error| Problem::new("internal", format!("{error}."), "Please report this.");
+    let mut value = serde_json::to_value(view).map_err(unreadable)?;
+    value[key] = json!(folders_json(folders));
+    Ok(value)
 }
 
 pub fn say(environment: &Environment, removed: &Removed, days: u64) {
@@ -94,6 +121,9 @@ pub fn plan_json(environment: &Environment, plan: &Plan, force: bool) -> Value {
         "branch_kept": removable.is_none_or(|removable| removable.branch().is_kept()),
         "branch_fate": removable.map(|removable| removable.branch()),
         "fingerprint": removable.map(|removable| removable.fingerprint()),
+        "regenerable": removable.map(|removable| removable.regenerable()).unwrap_or_default().iter().map(|folder| {
+            json!({ "path": folder.path, "size_bytes": folder.bytes })
+        }).collect::<Vec<_>>(),
     })
 }
 
@@ -128,6 +158,12 @@ fn show(context: &Context, environment: &Environment, plan: &Plan, force: bool) 
         }
         fate => done::branch_words(environment.branch.as_str(), fate),
     });
+    if let Some(words) = done::folders_planned(removable.regenerable(), context.settings.regenerable_keep()) {
+        output::line(&words);
+        for folder in removable.regenerable() {
+            output::words(&format!("  - {}", done::folder_words(&folder.path, folder.bytes)));
+        }
+    }
 }
 
 fn checks(removable: &Removable) -> Vec<Value> {
@@ -143,7 +179,7 @@ fn checks(removable: &Removable) -> Vec<Value> {
     removable.checks.iter().map(line).collect()
 }
 
-/// Deletes what can be made again without anybody waiting for it.
+/// Deletes what need not be kept any longer, without anybody waiting for it.
 fn sweep_in_background(codebase: &Codebase) {
     let Ok(program) = std::env::current_exe() else { return };
     let mut command = Command::new(program);

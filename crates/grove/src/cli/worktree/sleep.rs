@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use grove_engine::removal::Restored;
 use grove_engine::words::done;
 
+use super::remove::with_folders;
 use super::{Context, Done, Named, view_of};
 use crate::output;
 
@@ -13,11 +15,13 @@ pub async fn hibernate(context: &Context, named: &Named) -> Done {
     let waiting = output::spinner("Putting the worktree to sleep", context.json);
     let slept = context.isolation(&store).hibernate(&codebase, &environment).await;
     waiting.finish_and_clear();
-    let view = view_of(context, &store, &codebase, slept?).await?;
+    let slept = slept?;
+    let words = done::hibernated(&slept);
+    let view = view_of(context, &store, &codebase, slept.environment).await?;
     if context.json {
-        output::json(&view);
+        output::json(&with_folders(&view, "regenerable", &slept.regenerable)?);
     } else {
-        output::words(&done::hibernated(&view.branch));
+        words.iter().for_each(|line| output::words(line));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
@@ -29,12 +33,14 @@ pub async fn wake(context: &Context, named: &Named) -> Done {
     let waiting = output::spinner("Waking the worktree", context.json);
     let woken = context.isolation(&store).wake(&codebase, &environment).await;
     waiting.finish_and_clear();
-    let view = view_of(context, &store, &codebase, woken?).await?;
+    let Restored { environment, gone } = woken?;
+    let view = view_of(context, &store, &codebase, environment).await?;
     if context.json {
-        output::json(&view);
+        output::json(&with_folders(&view, "regenerable_gone", &gone)?);
     } else {
         output::line(&format!("`{}` is awake.", view.branch));
         output::fields(&[("path", view.path.display().to_string())]);
+        done::folders_gone(&gone).iter().for_each(|line| output::words(line));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

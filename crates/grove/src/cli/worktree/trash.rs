@@ -5,9 +5,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use grove_engine::isolation::find_latest;
 use grove_engine::removal::TrashItem;
+use grove_engine::words::done;
 use grove_model::{Moment, human_size};
 use serde_json::{Value, json};
 
+use super::remove::folders_json;
 use super::{Context, Done, Named};
 use crate::output::{self, Table};
 
@@ -89,6 +91,15 @@ async fn show(context: &Context, named: &Named) -> Done {
             ("size", human_size(item.bytes)),
             ("id", item.environment.id.to_string()),
         ]);
+        if !item.regenerable.is_empty() {
+            output::line("Folders that can be made again:");
+        }
+        for folder in &item.regenerable {
+            let words = done::folder_words(&folder.path, folder.bytes);
+            let until = done::minute(folder.kept_until);
+            let state = if folder.gone { "gone".to_owned() } else { format!("kept until {until}") };
+            output::words(&format!("  - {words}: {state}"));
+        }
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
@@ -143,6 +154,7 @@ fn in_json(item: &TrashItem) -> Value {
         "undo_until": item.undo_until,
         "compacted": item.compacted,
         "size_bytes": item.bytes,
+        "regenerable": folders_json(&item.regenerable),
     })
 }
 

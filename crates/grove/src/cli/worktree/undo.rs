@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use grove_engine::isolation::find_latest;
+use grove_engine::removal::Restored;
+use grove_engine::words::done;
 
+use super::remove::with_folders;
 use super::{Context, Done, view_of};
 use crate::output;
 
@@ -25,15 +28,16 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     let trash = isolation.trash(&codebase).await?;
     let item = find_latest(args.name.as_deref(), &trash)?;
     let waiting = output::spinner("Bringing the worktree back", context.json);
-    let environment = isolation.undo(&codebase, &item.environment).await;
+    let restored = isolation.undo(&codebase, &item.environment).await;
     waiting.finish_and_clear();
-    let environment = environment?;
+    let Restored { environment, gone } = restored?;
     let view = view_of(context, &store, &codebase, environment).await?;
     if context.json {
-        output::json(&view);
+        output::json(&with_folders(&view, "regenerable_gone", &gone)?);
     } else {
         output::line(&format!("Brought back {}.", output::strong(&format!("`{}`", view.branch))));
         output::fields(&[("path", view.path.display().to_string())]);
+        done::folders_gone(&gone).iter().for_each(|line| output::words(line));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use grove_engine::isolation::{CreatedBy, Hints, Wish, find};
-use grove_engine::removal::{Asker, RemovalWish};
+use grove_engine::removal::{Asker, Hibernated, RemovalWish, Restored, TrashedFolder};
 use grove_engine::talk::TalkEvent;
 use grove_engine::view::View;
 use grove_engine::{Problem, isolation};
@@ -169,27 +169,34 @@ async fn plan(
     Ok(Json(crate::cli::plan_json(&environment, &plan, force)))
 }
 
-async fn undo(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
+async fn undo(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
     let (codebase, environment) = found(&app, &id).await?;
-    let back = app.talks.isolation.undo(&codebase, &environment).await?;
-    changed(&app, &codebase, back).await
+    let Restored { environment, gone } = app.talks.isolation.undo(&codebase, &environment).await?;
+    changed(&app, &codebase, environment, "regenerable_gone", &gone).await
 }
 
-async fn hibernate(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
+async fn hibernate(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
     let (codebase, environment) = found(&app, &id).await?;
-    let asleep = app.talks.isolation.hibernate(&codebase, &environment).await?;
-    changed(&app, &codebase, asleep).await
+    let Hibernated { environment, regenerable } = app.talks.isolation.hibernate(&codebase, &environment).await?;
+    changed(&app, &codebase, environment, "regenerable", &regenerable).await
 }
 
-async fn wake(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
+async fn wake(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
     let (codebase, environment) = found(&app, &id).await?;
-    let awake = app.talks.isolation.wake(&codebase, &environment).await?;
-    changed(&app, &codebase, awake).await
+    let Restored { environment, gone } = app.talks.isolation.wake(&codebase, &environment).await?;
+    changed(&app, &codebase, environment, "regenerable_gone", &gone).await
 }
 
-async fn changed(app: &App, codebase: &Codebase, environment: Environment) -> Result<Json<View>, Fault> {
+async fn changed(
+    app: &App,
+    codebase: &Codebase,
+    environment: Environment,
+    key: &str,
+    folders: &[TrashedFolder],
+) -> Result<Json<Value>, Fault> {
     app.talks.tell_watchers(TalkEvent::Worktrees);
-    Ok(Json(view_of(app, codebase, environment).await?))
+    let view = view_of(app, codebase, environment).await?;
+    Ok(Json(crate::cli::with_folders(&view, key, folders)?))
 }
 
 #[derive(Default, Deserialize)]

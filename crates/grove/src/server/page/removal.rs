@@ -6,12 +6,13 @@ use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::routing::{delete, get, post};
-use grove_engine::removal::{Asker, Plan, Removable, RemovalWish, Removed};
+use grove_engine::removal::{Asker, Plan, Removable, RemovalWish, Removed, Restored};
 use grove_engine::talk::TalkEvent;
 use grove_engine::words;
-use grove_engine::words::done::branch_words;
+use grove_engine::words::done::{branch_words, folder_words, folders_gone, folders_kept, folders_planned};
 use grove_git::removal::{BranchFate, Fingerprint};
 use grove_model::Environment;
+use jiff::SignedDuration;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;
@@ -44,7 +45,10 @@ async fn plan(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Mar
             html! { p { "Somebody else made this worktree, so it stays where it is. Its record ends." } },
             button(&environment, "Release", false, None),
         ),
-        Plan::Remove(removable) => ("Remove", told(&environment, removable, days), choice(&environment, removable)),
+        Plan::Remove(removable) => {
+            let keep = app.talks.settings.regenerable_keep();
+            ("Remove", told(&environment, removable, days, keep), choice(&environment, removable))
+        }
     };
     Ok(html! {
         h2 id="dialog-title" { (title) " " code { (environment.branch) } "?" }
@@ -58,7 +62,7 @@ async fn plan(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Mar
 }
 
 /// What speaks against it, what becomes of the branch, and that it can be undone.
-fn told(environment: &Environment, removable: &Removable, days: u64) -> Markup {
+fn told(environment: &Environment, removable: &Removable, days: u64, keep: SignedDuration) -> Markup {
     let branch = environment.branch.as_str();
     let against = removable.reasons(false);
     html! {
@@ -80,6 +84,14 @@ fn told(environment: &Environment, removable: &Removable, days: u64) -> Markup {
             }
         }
         p { "It is kept for " (days) " days and can be undone." }
+        @if let Some(words) = folders_planned(removable.regenerable(), keep) {
+            p { (words) }
+            ul {
+                @for folder in removable.regenerable() {
+                    li { (text::sentence(&folder_words(&folder.path, folder.bytes))) }
+                }
+            }
+        }
         @if !removable.reasons(true).is_empty() {
             p { "It cannot be removed as long as a worktree inside it would break." }
         }
@@ -133,10 +145,11 @@ async fn remove(
     Ok(match &removed {
         Removed::Gone => note(&format!("`{branch}` is forgotten."), &html! {}),
         Removed::Released(_) => note(&format!("`{branch}` is released; its folder stays."), &html! {}),
-        Removed::Trashed { fate, branch_kept, .. } => {
+        Removed::Trashed { fate, branch_kept, regenerable, .. } => {
             let kept = if *branch_kept { format!(" {}", branch_words(branch, fate)) } else { String::new() };
+            let folders = folders_kept(regenerable).map(|words| format!(" {words}")).unwrap_or_default();
             note(
-                &format!("Removed `{branch}`.{kept} It is kept for {days} days."),
+                &format!("Removed `{branch}`.{kept} It is kept for {days} days.{folders}"),
                 &html! {
                     button type="button" id="undo" class="button small" hx-target="#status" hx-sync="this:drop"
                         hx-post={ "/page/worktrees/" (environment.id) "/undo" } { "Undo" }
@@ -148,9 +161,13 @@ async fn remove(
 
 async fn undo(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Markup, Fault> {
     let (codebase, environment) = found(&app, &id).await?;
-    let back = app.talks.isolation.undo(&codebase, &environment).await?;
+    let Restored { environment, gone } = app.talks.isolation.undo(&codebase, &environment).await?;
     app.talks.tell_watchers(TalkEvent::Worktrees);
-    Ok(note(&format!("`{}` is back as it was.", back.branch), &html! {}))
+    let words = match folders_gone(&gone) {
+        None => format!("`{}` is back as it was.", environment.branch),
+        Some(gone) => format!("`{}` is back. {gone}", environment.branch),
+    };
+    Ok(note(&words, &html! {}))
 }
 
 fn note(words: &str, more: &Markup) -> Markup {
