@@ -26,9 +26,14 @@ pub(crate) fn read_plain(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
 
 /// The same beneath a folder, which no link in `path` leads out of.
 pub(crate) fn read_plain_at(folder: &Dir, path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    read_opened(open_plain_at(folder, path)?, longest)
+}
+
+/// Opens a file beneath a folder, without waiting for anybody and without following a link at its end.
+pub(crate) fn open_plain_at(folder: &Dir, path: &Path) -> io::Result<File> {
     let mut options = cap_std::fs::OpenOptions::new();
     cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), PLAIN_FLAGS.bits().cast_signed());
-    read_opened(folder.open_with(path, &options)?.into_std(), longest)
+    Ok(folder.open_with(path, &options)?.into_std())
 }
 
 const PLAIN_FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOFOLLOW);

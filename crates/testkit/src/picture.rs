@@ -1,4 +1,5 @@
-//! Everything that can be seen of a directory: names, kinds, modes, times, bytes, links.
+//! Everything that can be seen of a directory: names, kinds, modes, owners, times, bytes, links,
+//! extended attributes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +9,10 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, PartialEq, Eq)]
 struct Seen {
     mode: u32,
+    owner: (u32, u32),
     modified: (i64, i64),
     bytes: Vec<u8>,
+    attributes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// A directory as it was at one moment.
@@ -47,7 +50,13 @@ impl Picture {
         } else {
             Vec::new()
         };
-        let seen = Seen { mode: meta.mode(), modified: (meta.mtime(), meta.mtime_nsec()), bytes };
+        let seen = Seen {
+            mode: meta.mode(),
+            owner: (meta.uid(), meta.gid()),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            bytes,
+            attributes: attributes_of(&path),
+        };
         self.seen.insert(below.to_owned(), seen);
         if meta.is_dir() {
             for entry in fs::read_dir(&path).expect("a directory") {
@@ -74,6 +83,12 @@ impl Picture {
                     if is.mode != was.mode {
                         found.push(format!("{name}: mode {:o} became {:o}", was.mode, is.mode));
                     }
+                    if is.owner != was.owner {
+                        found.push(format!("{name}: owner {:?} became {:?}", was.owner, is.owner));
+                    }
+                    if is.attributes != was.attributes {
+                        found.push(format!("{name}: extended attributes differ"));
+                    }
                     if is.modified != was.modified {
                         found.push(format!("{name}: time {:?} became {:?}", was.modified, is.modified));
                     }
@@ -91,6 +106,20 @@ impl Picture {
         );
         found
     }
+}
+
+/// The extended attributes of a file, ACLs included; none where the file system has none.
+fn attributes_of(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut names = vec![0; 64 * 1024];
+    let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
+    let names = names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let value_of = |name: &[u8]| {
+        let mut value = vec![0; 64 * 1024];
+        let length = rustix::fs::lgetxattr(path, name, &mut value[..]).expect("an attribute");
+        value.truncate(length);
+        (name.to_vec(), value)
+    };
+    names.map(value_of).collect()
 }
 
 #[cfg(test)]

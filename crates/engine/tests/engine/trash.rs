@@ -68,6 +68,72 @@ async fn after_a_day_tracked_files_wait_in_git_alone_and_come_back_with_mode_and
     assert_eq!(before.differences(&Picture::of(path)), Vec::<String>::new());
 }
 
+/// An access control list that lets user 1000 read, as the file system keeps it.
+fn access_list() -> Vec<u8> {
+    let mut bytes = 2u32.to_le_bytes().to_vec();
+    let anybody = u32::MAX;
+    for (tag, rights, id) in [(1u16, 6u16, anybody), (2, 4, 1000), (4, 4, anybody), (16, 4, anybody), (32, 4, anybody)]
+    {
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend(rights.to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn files_with_attributes_lists_flags_or_owners_of_their_own_are_not_compacted() {
+    use rustix::fs::{IFlags, XattrFlags, ioctl_getflags, ioctl_setflags, lsetxattr};
+    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
+    let names = ["plain", "attribute", "access-list", "flag", "owner", "group"];
+    for name in names {
+        test.write(name, name);
+    }
+    test.commit("files");
+    let world = World::open(&test, &store).await;
+    let environment = world.isolation.create(&world.codebase, &task("x")).await.unwrap().environment;
+    let path = &environment.path;
+    let set = |name: &str, key: &str, value: &[u8]| lsetxattr(path.join(name), key, value, XattrFlags::empty());
+    let mut special = vec![];
+    let mut note = |name: &'static str, done: bool| {
+        if done {
+            special.push(name);
+        } else {
+            eprintln!("left out: {name} cannot be set here");
+        }
+    };
+    note("attribute", set("attribute", "user.mine", b"value").is_ok());
+    note("access-list", set("access-list", "system.posix_acl_access", &access_list()).is_ok());
+    let flagged = fs::File::open(path.join("flag")).unwrap();
+    let flags = ioctl_getflags(&flagged).map(|flags| flags | IFlags::NODUMP);
+    note("flag", flags.is_ok_and(|flags| ioctl_setflags(&flagged, flags).is_ok()));
+    note("owner", std::os::unix::fs::chown(path.join("owner"), Some(12_345), None).is_ok());
+    note("group", std::os::unix::fs::chown(path.join("group"), None, Some(12_345)).is_ok());
+    assert!(!special.is_empty(), "nothing can be set here");
+    let before = Picture::of(path);
+
+    let compacted = |files: &std::path::Path| {
+        assert!(!files.join("plain").exists(), "what git holds whole is compacted");
+        for name in &special {
+            assert!(files.join(name).exists(), "{name}");
+        }
+    };
+    let files = path.parent().unwrap().join(".grove-trash").join(environment.id.to_string());
+    world.isolation.hibernate(&world.codebase, &environment).await.unwrap();
+    compacted(&files);
+    world.isolation.wake(&world.codebase, &environment).await.unwrap();
+    assert_eq!(before.differences(&Picture::of(path)), Vec::<String>::new());
+    world.isolation.remove(&world.codebase, &environment, &RemovalWish::default()).await.unwrap();
+    assert_eq!(world.isolation.sweep_trash(&world.codebase, days(2)).await.unwrap().compacted, 1);
+    compacted(&files);
+    world.isolation.undo(&world.codebase, &environment).await.unwrap();
+    assert_eq!(before.differences(&Picture::of(path)), Vec::<String>::new());
+    if special.contains(&"flag") {
+        let flagged = fs::File::open(path.join("flag")).unwrap();
+        assert!(ioctl_getflags(&flagged).unwrap().contains(IFlags::NODUMP));
+    }
+}
+
 #[tokio::test]
 async fn after_its_days_it_goes_for_good_unless_somebody_still_writes_there() {
     let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));

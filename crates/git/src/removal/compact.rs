@@ -1,5 +1,6 @@
 //! Making the trash smaller: folders that their tools make again go after a while, tracked files that a
-//! pinned object holds byte for byte go after a day and are written again by an undo.
+//! pinned object holds byte for byte go after a day and are written again by an undo. What an undo could
+//! not write again (owners, access lists, see [`Traits`]) keeps its file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -12,8 +13,9 @@ use std::time::{Duration, SystemTime};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, PermissionsExt as _};
 
+use super::traits::Traits;
 use super::{RemovalError, Trashed};
-use crate::durable::{sync_dir, write_synced};
+use crate::durable::{open_plain_at, sync_dir, write_synced};
 use crate::{GitError, Repository, parse};
 
 /// The list of what was taken out, beside the entry.
@@ -94,11 +96,12 @@ impl Trashed {
             repo.command("ls-files").env("GIT_INDEX_FILE", &index).args(["-z", "--stage"]).long().run().await?;
         let mut candidates = Vec::new();
         let mut buried = BuriedFiles::open(files)?;
+        let new_file = Traits::of_new_file(&unfinished_file(files))
+            .map_err(RemovalError::io(format!("{} cannot be written", unfinished_file(files).display())))?;
         for line in tracked.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let Some((id, path)) = plain_file(line) else { continue };
             let single_line = !path.as_os_str().as_bytes().contains(&b'\n');
-            let mut plain = || buried.metadata(&path).is_some_and(|meta| meta.is_file() && meta.nlink() == 1);
-            if held.contains(id) && single_line && plain() {
+            if held.contains(id) && single_line && buried.has_traits(&path, &new_file) {
                 candidates.push((id.to_owned(), path));
             }
         }
@@ -188,12 +191,14 @@ impl BuriedFiles {
         Ok(self.root.open(folder)?.into_std())
     }
 
-    /// A file's metadata, unless it is missing or a link leads there.
-    fn metadata(&mut self, file: &Path) -> Option<Metadata> {
+    /// Whether a plain file without other links has these traits. One that cannot be opened has not.
+    fn has_traits(&mut self, file: &Path, traits: &Traits) -> bool {
         if !self.is_reached_without_links(file) {
-            return None;
+            return false;
         }
-        self.root.symlink_metadata(file).ok()
+        let Ok(opened) = open_plain_at(&self.root, file) else { return false };
+        let is_plain = opened.metadata().is_ok_and(|meta| meta.is_file() && meta.nlink() == 1);
+        is_plain && Traits::of(&opened).is_ok_and(|own| own == *traits)
     }
 
     fn is_reached_without_links(&mut self, file: &Path) -> bool {

@@ -19,6 +19,7 @@ pub mod look;
 pub(crate) mod nested;
 pub mod pins;
 pub mod regenerable;
+mod traits;
 pub mod trash;
 
 use std::io;
