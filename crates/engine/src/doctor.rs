@@ -19,6 +19,7 @@ use crate::isolation::Isolation;
 use crate::kernel::{NamespaceAttempt, landlock_version, try_user_namespace};
 use crate::settings::Settings;
 use crate::view::{Facts, facts_of};
+use crate::words;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -279,7 +280,9 @@ async fn examine_codebase(git: &Git, isolation: &Isolation, codebase: &Codebase,
                 checks.push(check(&title, Verdict::Bad, format!("{path} is away"), "Mount its disk."));
             }
             (Status::Active, Err(why)) => {
-                let hint = format!("Try `git worktree repair {path}`; what was put aside is in .git/grove/quarantine.");
+                let hint = words::index_repair(&why, Some(environment.branch.as_str())).unwrap_or_else(|| {
+                    format!("Try `git worktree repair {path}`; what was put aside is in .git/grove/quarantine.")
+                });
                 checks.push(check(&title, Verdict::Bad, why, hint));
             }
             _ => well += 1,

@@ -7,7 +7,7 @@ use grove_model::{BranchName, Codebase, Environment, Status};
 
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
-use crate::removal::{Asker, BranchWish, Held, RemovalWish, Removed};
+use crate::removal::{Asker, BranchWish, Held, RefusedAction, RemovalWish, Removed};
 
 impl Isolation {
     /// Merges the work into its base and removes the environment with its branch. Where another branch
@@ -28,7 +28,7 @@ impl Isolation {
         let broken = |why: &str| IsolationError::Broken { path: environment.path.clone(), why: why.to_owned() };
         let reasons = removable.reasons(false);
         if !reasons.is_empty() {
-            return Err(self.refusal(environment, reasons));
+            return Err(self.refusal(RefusedAction::Finish, environment, reasons));
         }
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let head = match removable.branch().tip().filter(|_| branch == environment.branch) {
@@ -59,7 +59,13 @@ impl Isolation {
         // Removal takes it by itself, and looks at everything once more.
         drop(lock);
         let wish = RemovalWish { branch: BranchWish::Merged(head), asker, ..RemovalWish::default() };
-        Ok((finished, self.remove(codebase, &environment, &wish).await))
+        let removed = self.remove(codebase, &environment, &wish).await.map_err(|mut error| {
+            if let IsolationError::Refused(refusal) = &mut error {
+                refusal.action = RefusedAction::RemoveMerged;
+            }
+            error
+        });
+        Ok((finished, removed))
     }
 
     /// The locks of other environments that are on the base: their files change with it, so nothing may

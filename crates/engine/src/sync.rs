@@ -7,7 +7,7 @@ use grove_git::sync::{SyncError, is_there, merge, newest, newest_of_pull_request
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Kind, Question, Status};
 
 use crate::isolation::{Isolation, IsolationError};
-use crate::removal::{Asker, Held};
+use crate::removal::{Asker, Held, RefusedAction};
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Isolation {
         let in_the_way = [Question::Changes, Question::HiddenChanges, Question::InProgress, Question::LiveRun];
         let reasons = look.against(&in_the_way);
         if !reasons.is_empty() {
-            return Err(self.refusal(environment, reasons));
+            return Err(self.refusal(RefusedAction::Sync, environment, reasons));
         }
         let repo = self.repository(codebase);
         let failed = |error| IsolationError::Sync(Box::new(error));

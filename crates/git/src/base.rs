@@ -19,6 +19,9 @@ const FRESH: Duration = Duration::from_secs(60);
 /// How long a remote may take to say what it has.
 pub(crate) const NETWORK: Duration = Duration::from_secs(60);
 
+/// How long a remote without a known default branch may take to say whether it has any branch.
+const EMPTY_REMOTE_TIMEOUT: Duration = Duration::from_secs(5);
+
 #[derive(Debug, thiserror::Error)]
 pub enum BaseError {
     #[error("the remote `{wanted}` is not one of this repository's: {}", list(.known))]
@@ -27,6 +30,8 @@ pub enum BaseError {
     SeveralRemotes(Vec<String>),
     #[error("there is no base branch to start from: `{remote}` does not say which branch is its default")]
     NoBase { remote: String },
+    #[error("there is no base branch to start from: `{remote}` has no branches yet")]
+    EmptyRemote { remote: String },
     #[error("there is no base branch to start from: the main checkout is on no branch")]
     Detached,
     #[error("there is no base branch to start from: `{0}` has no commits yet")]
@@ -206,6 +211,13 @@ impl Repository {
         Ok(found)
     }
 
+    /// Whether a remote says that it has no branches. One that does not answer may have some.
+    async fn has_no_branches(&self, remote: &str) -> bool {
+        let Ok(access) = self.access_remote(remote, Way::Fetch).await else { return false };
+        let listed = access.command("ls-remote", &["--heads"], &[]).limit(EMPTY_REMOTE_TIMEOUT).run().await;
+        listed.is_ok_and(|output| output.stdout.is_empty())
+    }
+
     /// Fetches exactly these refspecs and nothing else: no tags, no FETCH_HEAD, no pruning.
     pub async fn fetch(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
         let flags = [
@@ -264,7 +276,14 @@ impl Repository {
         policy: FetchPolicy,
         also: Option<&BranchName>,
     ) -> Result<(Base, Asked), BaseError> {
-        let name = self.base_name(wish, remote).await?;
+        let name = match self.base_name(wish, remote).await {
+            Err(BaseError::NoBase { remote })
+                if policy != FetchPolicy::Never && self.has_no_branches(&remote).await =>
+            {
+                return Err(BaseError::EmptyRemote { remote });
+            }
+            name => name?,
+        };
         let Some(remote) = remote else {
             return Ok((self.base_here(&name).await?, Asked::Skipped));
         };

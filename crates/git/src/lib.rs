@@ -12,6 +12,7 @@
 //! * [`repository`]: which repository a path belongs to, and its canonical checkout.
 //! * [`base`]: which commit new work starts from.
 //! * [`checked_out`]: what is checked out in a worktree now.
+//! * [`holder`]: which worktree has a branch checked out.
 //! * [`worktree`]: making a worktree, proving that it is right, taking it back.
 //! * [`removal`]: taking a worktree away so that nothing is lost, and bringing it back.
 //! * [`verdict`]: whether the work on a branch is in its base.
@@ -30,6 +31,7 @@ mod durable;
 mod environment;
 pub mod files;
 pub mod finish;
+pub mod holder;
 pub mod include;
 mod inspections;
 pub mod leftovers;

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::isolation::{Isolation, IsolationError};
 use crate::owner::this_process;
-use crate::removal::{Asker, BranchWish, Plan, RemovalWish};
+use crate::removal::{Asker, BranchWish, Plan, RefusedAction, RemovalWish};
 use crate::standing::{Standing, last_change};
 use crate::words::Problem;
 
@@ -224,7 +224,8 @@ impl Isolation {
             Plan::Gone | Plan::Release => None,
             Plan::Remove(removable) => {
                 let reasons = removable.reasons(false);
-                (!reasons.is_empty()).then(|| reason_of(self.refusal(environment.clone(), reasons)))
+                (!reasons.is_empty())
+                    .then(|| reason_of(self.refusal(RefusedAction::Remove, environment.clone(), reasons)))
             }
         })
     }

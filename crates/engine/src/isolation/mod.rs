@@ -89,7 +89,7 @@ pub enum IsolationError {
     InTheMaking { work: String },
     #[error("{} is not there, and neither is the folder above it: its disk seems not to be mounted", .0.display())]
     NotMounted(PathBuf),
-    #[error("Cannot remove worktree `{}`", .0.environment.branch)]
+    #[error("reasons speak against it for `{}`", .0.environment.branch)]
     Refused(Box<Refusal>),
     #[error("{} is not this environment's worktree: {why}", path.display())]
     Foreign { path: PathBuf, why: String },

@@ -10,7 +10,7 @@ use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 use grove_store::{Begun, ConversationRef, Intent};
 
 use super::plan::lock_failed;
-use super::{Asker, BranchWish, Plan, Refusal, Removable, RemovalWish, Removed};
+use super::{Asker, BranchWish, Plan, Refusal, RefusedAction, Removable, RemovalWish, Removed};
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError, mirror};
 use crate::owner::{LEASE, this_process};
@@ -64,7 +64,7 @@ impl Isolation {
                 }
                 let reasons = removable.reasons(wish.force);
                 if !reasons.is_empty() {
-                    return Err(self.refusal(environment, reasons));
+                    return Err(self.refusal(RefusedAction::Remove, environment, reasons));
                 }
                 if wish.branch == BranchWish::ByRule {
                     self.let_merged_branch_go(codebase, &environment, &mut removable).await?;
@@ -77,9 +77,14 @@ impl Isolation {
         }
     }
 
-    pub(crate) fn refusal(&self, environment: Environment, reasons: Vec<(Question, Answer)>) -> IsolationError {
+    pub(crate) fn refusal(
+        &self,
+        action: RefusedAction,
+        environment: Environment,
+        reasons: Vec<(Question, Answer)>,
+    ) -> IsolationError {
         let keep_days = self.settings.trash_keep_days();
-        IsolationError::Refused(Box::new(Refusal { environment, reasons, keep_days }))
+        IsolationError::Refused(Box::new(Refusal { environment, reasons, keep_days, action }))
     }
 
     /// Who has the environment; somebody who moves it is waited for.
@@ -191,7 +196,7 @@ impl Isolation {
             Begun::Yes => {}
             Begun::InUse(others) => {
                 let reason = (Question::Conversations, Answer::Yes(others.join(", ")));
-                return Err(self.refusal(environment.clone(), vec![reason]));
+                return Err(self.refusal(RefusedAction::Remove, environment.clone(), vec![reason]));
             }
             Begun::Moved | Begun::Successor => {
                 return Err(IsolationError::ChangedMeanwhile { path: environment.path.clone() });

@@ -8,7 +8,7 @@ use grove_git::removal::look::look_in_trash;
 use grove_model::{Codebase, Environment, Moment, Question, Status};
 
 use super::execute::{Rest, fate_by};
-use super::{Asker, Held, Hibernated, Plan, Removable, RemovalWish, Removed, Restored};
+use super::{Asker, Held, Hibernated, Plan, RefusedAction, Removable, RemovalWish, Removed, Restored};
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError};
 
@@ -33,7 +33,7 @@ impl Isolation {
             };
         let reasons = removable.against(&[Question::LiveRun, Question::NestedWorktree]);
         if !reasons.is_empty() {
-            return Err(self.refusal(environment, reasons));
+            return Err(self.refusal(RefusedAction::Hibernate, environment, reasons));
         }
         let wish = RemovalWish { force: true, ..RemovalWish::default() };
         let put_away = self.put_away(codebase, &environment, &removable, &wish, Rest::Asleep).await?;

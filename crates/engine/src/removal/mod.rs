@@ -156,10 +156,22 @@ pub struct Restored {
     pub gone: Vec<TrashedFolder>,
 }
 
-/// A refused removal: the environment and everything that speaks against it.
+/// A refusal: the environment and everything that speaks against what was to be done with it.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     pub environment: Environment,
     pub reasons: Vec<(Question, Answer)>,
     pub keep_days: u64,
+    pub action: RefusedAction,
+}
+
+/// What was refused, since each command has other ways out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedAction {
+    Remove,
+    /// The removal at the end of a finish: the work is merged already.
+    RemoveMerged,
+    Finish,
+    Sync,
+    Hibernate,
 }

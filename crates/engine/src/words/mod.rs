@@ -5,16 +5,18 @@
 
 mod custom;
 pub mod done;
+mod index;
 mod push;
 mod removal;
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
 use grove_git::finish::{FinishError, UnknownMethod};
+use grove_git::holder::HolderState;
 use grove_git::reading::ReadingError;
 use grove_git::repository::RepositoryError;
 use grove_git::sync::SyncError;
-use grove_git::worktree::{AddError, TargetError};
+use grove_git::worktree::{AddError, Flaw, TargetError};
 use grove_model::{BranchNameError, WorkError};
 use grove_store::StoreError;
 use serde::Serialize;
@@ -25,6 +27,7 @@ use crate::isolation::IsolationError;
 use crate::redact::Redactor;
 use crate::settings::SettingsError;
 
+pub use index::index_repair;
 pub use removal::reason;
 
 /// Something was refused or failed, in words.
@@ -144,6 +147,9 @@ impl From<StoreError> for Problem {
 
 impl From<GitError> for Problem {
     fn from(error: GitError) -> Self {
+        if let Some(hint) = index_repair(&error.to_string(), None) {
+            return Problem::new("index_damaged", sentence(&error.to_string()), hint);
+        }
         let (code, hint) = match &error {
             GitError::NotInstalled => ("git_missing", "Install git 2.39 or newer."),
             GitError::Interrupted { .. } => ("interrupted", "Nothing was left behind; start it again when you like."),
@@ -201,6 +207,13 @@ impl From<BaseError> for Problem {
                 message,
                 format!("Run `git remote set-head {remote} --auto`, set `worktree.base_branch`, or give `--from`."),
             ),
+            BaseError::EmptyRemote { remote } => Problem::new(
+                "no_base",
+                message,
+                format!(
+                    "Push a first commit with `git push -u {remote} HEAD`, then run `git remote set-head {remote} --auto`; or give `--from`."
+                ),
+            ),
             BaseError::Detached => {
                 Problem::new("no_base", message, "Check out a branch, set `worktree.base_branch`, or give `--from`.")
             }
@@ -231,9 +244,14 @@ impl From<BaseError> for Problem {
 impl From<TargetError> for Problem {
     fn from(error: TargetError) -> Self {
         let hint = match &error {
-            TargetError::Worktree(_) => "Take it away with `git worktree remove`, or choose another name.",
-            TargetError::Unknown { .. } => "Give yourself access to it, or set `worktree.base` to another directory.",
-            _ => "It was left alone; move it away, or set `worktree.base` to another directory.",
+            TargetError::Worktree(path) => format!(
+                "Take it over with `grove worktree adopt {}`, remove it with `git worktree remove`, or choose another name.",
+                path.display()
+            ),
+            TargetError::Unknown { .. } => {
+                "Give yourself access to it, or set `worktree.base` to another directory.".to_owned()
+            }
+            _ => "It was left alone; move it away, or set `worktree.base` to another directory.".to_owned(),
         };
         Problem::new("path_taken", sentence(&error.to_string()), hint)
     }
@@ -251,11 +269,18 @@ impl From<AddError> for Problem {
                 message,
                 "Leave `--from` away to go on with the branch as it is, or choose another name.",
             ),
-            AddError::BranchHeld { .. } => Problem::new(
-                "branch_held",
-                message,
-                "Work there, check out another branch there, or choose another name.",
-            ),
+            AddError::BranchHeld { at, state, .. } => {
+                let at = at.display();
+                let hint = gone_holder_hint(state, &at).unwrap_or_else(|| match state {
+                    HolderState::MainCheckout => {
+                        "Work there, check out another branch there, or choose another name.".to_owned()
+                    }
+                    _ => format!(
+                        "Take it over with `grove worktree adopt {at}`, check out another branch there, or choose another name."
+                    ),
+                });
+                Problem::new("branch_held", message, hint)
+            }
             AddError::BranchInTheWay { .. } => Problem::new("branch_in_the_way", message, "Choose another name."),
             AddError::NoSuchPullRequest { .. } => {
                 Problem::new("no_pull_request", message, "Check the number and the remote.")
@@ -276,6 +301,11 @@ impl From<AddError> for Problem {
                 message,
                 format!("Check the network and `git fetch {remote}`, then try again."),
             ),
+            AddError::Flawed(Flaw::SharedIndex) => Problem::new(
+                "creation_flawed",
+                message,
+                "It was taken back. This is a bug of git's: run `git config core.splitIndex false`, then try again.",
+            ),
             AddError::Flawed(_) => {
                 Problem::new("creation_flawed", message, "It was taken back; check the disk with `df` and try again.")
             }
@@ -294,6 +324,19 @@ impl From<AddError> for Problem {
                 Problem::new(code, message, hint)
             }
         }
+    }
+}
+
+/// What frees a branch whose worktree's folder is gone.
+fn gone_holder_hint(state: HolderState, at: &std::path::Display<'_>) -> Option<String> {
+    match state {
+        HolderState::MainCheckout | HolderState::Worktree => None,
+        HolderState::Gone => {
+            Some("Its folder is gone; let git forget it with `git worktree prune`, then try again.".to_owned())
+        }
+        HolderState::GoneAndLocked => Some(format!(
+            "Its folder is gone and the worktree is locked: mount its disk, or run `git worktree unlock {at}` and `git worktree prune`, then try again."
+        )),
     }
 }
 

@@ -3,8 +3,8 @@
 use grove_git::removal::RemovalError;
 use grove_model::{Answer, Question};
 
-use super::{Problem, Reason, disk_trouble, lower, sentence};
-use crate::removal::Refusal;
+use super::{Problem, Reason, disk_trouble, gone_holder_hint, index_repair, lower, sentence};
+use crate::removal::{Refusal, RefusedAction};
 
 impl From<RemovalError> for Problem {
     fn from(error: RemovalError) -> Self {
@@ -24,10 +24,13 @@ impl From<RemovalError> for Problem {
             RemovalError::DiskFull { .. } => {
                 Problem::new("disk_full", message, "Nothing was moved; free some space and try again.")
             }
-            RemovalError::Pin(line) => {
-                let (code, _) = disk_trouble(&line);
-                Problem::new(code, message, "Nothing was removed; correct the cause and try again.")
-            }
+            RemovalError::Pin(line) => match index_repair(&line, None) {
+                Some(hint) => Problem::new("index_damaged", message, format!("Nothing was moved. {hint}")),
+                None => {
+                    let (code, _) = disk_trouble(&line);
+                    Problem::new(code, message, "Nothing was moved; correct the cause and try again.")
+                }
+            },
             RemovalError::PathTaken(_) => {
                 Problem::new("path_taken", message, "Nothing was changed; move that away, then try again.")
             }
@@ -36,11 +39,11 @@ impl From<RemovalError> for Problem {
                 message,
                 format!("Nothing was changed; call it something else with `git branch -m {name} NEW-NAME`, then undo."),
             ),
-            RemovalError::BranchHeld { .. } => Problem::new(
-                "branch_held",
-                message,
-                "Nothing was changed; check out another branch there, then try again.",
-            ),
+            RemovalError::BranchHeld { at, state, .. } => {
+                let hint = gone_holder_hint(state, &at.display());
+                let hint = hint.unwrap_or_else(|| "Check out another branch there, then try again.".to_owned());
+                Problem::new("branch_held", message, format!("Nothing was changed. {hint}"))
+            }
             RemovalError::NotInTrash(_) => Problem::new(
                 "not_found",
                 message,
@@ -65,22 +68,39 @@ pub(super) fn refused(refusal: &Refusal) -> Problem {
     let reasons: Vec<Reason> =
         refusal.reasons.iter().map(|(question, answer)| reason(*question, answer, branch.as_str())).collect();
     let hard = refusal.reasons.iter().any(|(question, answer)| question.is_hard() && matches!(answer, Answer::Yes(_)));
+    let verb = match refusal.action {
+        RefusedAction::Remove | RefusedAction::RemoveMerged => "remove",
+        RefusedAction::Finish => "finish",
+        RefusedAction::Sync => "sync",
+        RefusedAction::Hibernate => "hibernate",
+    };
     let message = match refusal.reasons.first() {
         Some((question, Answer::Yes(_))) if unsaved(*question) => {
-            "Cannot remove worktree - you have uncommitted changes.".to_owned()
+            format!("Cannot {verb} worktree - you have uncommitted changes.")
         }
         _ => match &reasons[..] {
-            [one] => format!("Cannot remove worktree - {}", lower(&one.message)),
-            several => format!("Cannot remove worktree - {} reasons speak against it.", several.len()),
+            [one] => format!("Cannot {verb} worktree - {}", lower(&one.message)),
+            several => format!("Cannot {verb} worktree - {} reasons speak against it.", several.len()),
         },
     };
-    let hint = if hard {
-        "A worktree inside it would break, so `--force` does not help; remove that one first.".to_owned()
-    } else {
-        let unsaved = refusal.reasons.iter().any(|(question, _)| unsaved(*question));
-        let first = if unsaved { "Commit the changes, discard them, or use" } else { "Settle that first, or use" };
-        format!("{first} `--force`: it is kept for {days} days, and `grove worktree undo {branch}` brings it back.")
-    };
+    let is_unsaved = refusal.reasons.iter().any(|(question, _)| unsaved(*question));
+    let settle = if is_unsaved { "Commit the changes, discard them" } else { "Settle that first" };
+    let kept = format!("it is kept for {days} days, and `grove worktree undo {branch}` brings it back.");
+    let damage = refusal.reasons.iter().find_map(|(_, answer)| match answer {
+        Answer::Unknown(why) => index_repair(why, Some(branch.as_str())),
+        _ => None,
+    });
+    let hint = damage.unwrap_or_else(|| match refusal.action {
+        RefusedAction::Remove | RefusedAction::RemoveMerged if hard => {
+            "A worktree inside it would break, so `--force` does not help; remove that one first.".to_owned()
+        }
+        RefusedAction::Remove => format!("{settle}, or use `--force`: {kept}"),
+        RefusedAction::RemoveMerged => format!("{settle}, or use `grove worktree remove {branch} --force`: {kept}"),
+        RefusedAction::Finish | RefusedAction::Sync | RefusedAction::Hibernate => {
+            let settle = if is_unsaved { "Commit the changes or discard them" } else { "Settle that first" };
+            format!("Nothing was changed. {settle}, then {verb} again.")
+        }
+    });
     Problem { code: "refused", message, hint, reasons }
 }
 
@@ -105,7 +125,8 @@ pub fn reason(question: Question, answer: &Answer, branch: &str) -> Reason {
                 Question::PullRequest => "whether its pull request is open",
             };
             let message = format!("It is not known {what} ({}).", why.trim_end_matches('.'));
-            let hint = format!("See `grove worktree show {branch}`, and put that right first.");
+            let hint = index_repair(why, Some(branch))
+                .unwrap_or_else(|| format!("See `grove worktree show {branch}`, and put that right first."));
             return Reason { code: question.as_str(), message, hint };
         }
     };

@@ -263,18 +263,18 @@ async fn ask_status(
 }
 
 /// `1 commit`, `2 commits`; nothing for none.
-fn several(count: usize, what: &str) -> Option<String> {
+fn several(count: usize, one: &str, many: &str) -> Option<String> {
     match count {
         0 => None,
-        1 => Some(format!("1 {what}")),
-        more => Some(format!("{more} {what}s")),
+        1 => Some(format!("1 {one}")),
+        more => Some(format!("{more} {many}")),
     }
 }
 
 /// Commits of a detached HEAD that no ref holds.
 async fn detached_commits(repo: &Repository, head: &CommitSha) -> Answer {
     match branch::own_commits(repo, head, None).await {
-        Ok(count) => Answer::of(several(usize::try_from(count).unwrap_or(usize::MAX), "commit")),
+        Ok(count) => Answer::of(several(usize::try_from(count).unwrap_or(usize::MAX), "commit", "commits")),
         Err(error) => Answer::unknown(error),
     }
 }
@@ -288,9 +288,14 @@ async fn judge(
     fate: BranchFate,
 ) -> Look {
     let counts = &status.counts;
-    let parts =
-        [(counts.staged, "staged change"), (counts.unstaged, "unstaged change"), (counts.conflicts, "conflict")];
-    let changes: Vec<String> = parts.into_iter().filter_map(|(count, what)| several(count, what)).collect();
+    let changes = [
+        several(counts.staged, "staged change", "staged changes"),
+        several(counts.unstaged, "unstaged change", "unstaged changes"),
+        several(counts.conflicts, "conflict", "conflicts"),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    let untracked = several(counts.untracked, "untracked file or folder", "untracked files or folders");
+    let submodules = several(counts.submodules, "changed submodule", "changed submodules");
     let detached = match (&status.branch, &status.head) {
         (None, Some(head)) => detached_commits(repo, head).await,
         _ => Answer::No,
@@ -298,8 +303,8 @@ async fn judge(
     let changed = Some(changes.join(", ")).filter(|text| !text.is_empty());
     let answers = vec![
         (Question::Changes, Answer::of(changed)),
-        (Question::Untracked, Answer::of(several(counts.untracked, "untracked file or folder"))),
-        (Question::Submodules, Answer::of(several(counts.submodules, "changed submodule"))),
+        (Question::Untracked, Answer::of(untracked)),
+        (Question::Submodules, Answer::of(submodules)),
         (Question::DetachedCommits, detached),
     ];
     Look {

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use grove_model::{CommitSha, human_size};
 
 use crate::GitError;
+use crate::holder::HolderState;
 
 pub use branch::BranchFate;
 pub use look::{Findings, Fingerprint, Look};
@@ -53,8 +54,8 @@ pub enum RemovalError {
     PathTaken(PathBuf),
     #[error("`{name}` is at {now} now and was at {was}")]
     BranchMoved { name: String, was: String, now: String },
-    #[error("`{name}` is checked out at {}", at.display())]
-    BranchHeld { name: String, at: PathBuf },
+    #[error("`{name}` is checked out at {}{state}", at.display())]
+    BranchHeld { name: String, at: PathBuf, state: HolderState },
     #[error("the trash holds no worktree at {}", .0.display())]
     NotInTrash(PathBuf),
     #[error("the commit {0} is not there any more")]

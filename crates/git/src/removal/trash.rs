@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::look::{Findings, Look, Subject};
 use super::{BranchFate, RegenerableFolder, RemovalError, branch, compact, pins};
 use crate::durable::{SMALL, read_plain, read_plain_at, sync_dir, write_synced};
+use crate::holder::find_holder;
 use crate::lock::grove_dir;
 use crate::{Repository, parse, settled};
 
@@ -307,8 +308,8 @@ impl Trashed {
             return Err(RemovalError::BranchMoved { name: name.clone(), was, now });
         }
         for (name, at) in self.branches_as_they_were() {
-            if let Some(entry) = held.iter().find(|entry| entry.branch() == Some(&name)) {
-                return Err(RemovalError::BranchHeld { name, at: entry.path.clone() });
+            if let Some((at, state)) = find_holder(&held, &name) {
+                return Err(RemovalError::BranchHeld { name, at, state });
             }
             match repo.commit_of(&format!("refs/heads/{name}")).await? {
                 Some(now) if now != at => {

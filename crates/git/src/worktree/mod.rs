@@ -34,6 +34,7 @@ pub use verify::Flaw;
 pub use withdraw::{Withdrawn, settle, withdraw};
 
 use crate::base::BaseError;
+use crate::holder::HolderState;
 use crate::parse::Status;
 use crate::{GitError, Repository};
 
@@ -45,8 +46,8 @@ pub enum AddError {
     Base(#[from] BaseError),
     #[error("the branch `{0}` exists already, so it cannot start from another commit")]
     BranchExists(BranchName),
-    #[error("the branch `{branch}` is checked out at {}", at.display())]
-    BranchHeld { branch: BranchName, at: PathBuf },
+    #[error("the branch `{branch}` is checked out at {}{state}", at.display())]
+    BranchHeld { branch: BranchName, at: PathBuf, state: HolderState },
     #[error("`{branch}` cannot be a branch while the branch `{other}` exists")]
     BranchInTheWay { branch: BranchName, other: String },
     #[error("pull request #{number} was not found on `{remote}`")]

@@ -10,6 +10,7 @@ use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
 use super::{AddError, BranchIntent};
 use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, pull_request_refs, tracking_ref};
+use crate::holder::find_holder;
 use crate::lock::repository_lock;
 use crate::{GitError, Repository};
 
@@ -65,9 +66,9 @@ impl Prepared {
         }
         let here = around.branch(branch).map(|line| line.at.clone());
         if here.is_some() {
-            let holder = repo.worktrees().await?.into_iter().find(|entry| entry.branch() == Some(branch.as_str()));
-            if let Some(holder) = holder {
-                return Err(AddError::BranchHeld { branch: branch.clone(), at: holder.path });
+            let holder = find_holder(&repo.worktrees().await?, branch.as_str());
+            if let Some((at, state)) = holder {
+                return Err(AddError::BranchHeld { branch: branch.clone(), at, state });
             }
         }
         match &wanted.source {

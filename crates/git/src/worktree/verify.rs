@@ -31,6 +31,9 @@ pub enum Flaw {
         files: usize,
     },
     LockFile(PathBuf),
+    /// Git cannot read the index that it wrote: with `core.splitIndex` and `index.skipHash` together it
+    /// looks for a shared index by a checksum that it left out.
+    SharedIndex,
 }
 
 impl fmt::Display for Flaw {
@@ -42,6 +45,9 @@ impl fmt::Display for Flaw {
             Flaw::Changed { files } => write!(f, "{files} files differ from the commit"),
             Flaw::Untracked { files } => write!(f, "it holds {files} files that the commit does not have"),
             Flaw::LockFile(path) => write!(f, "git left {} behind", path.display()),
+            Flaw::SharedIndex => {
+                f.write_str("git cannot read its own index with `core.splitIndex` and `index.skipHash` together")
+            }
         }
     }
 }
@@ -62,6 +68,9 @@ pub(super) async fn verify(repo: &Repository, created: &Created) -> Result<(Stat
         let branch = status.branch.as_deref().unwrap_or("no branch");
         let head = status.head.as_ref().map_or("no commit", |sha| sha.as_str());
         return Err(AddError::Flawed(Flaw::Head { says: format!("{branch} at {head}") }));
+    }
+    if (status.counts.untracked > 0 || status.is_changed()) && has_unnamed_shared_index(&created.admin_dir) {
+        return Err(AddError::Flawed(Flaw::SharedIndex));
     }
     if status.counts.untracked > 0 {
         return Err(AddError::Flawed(Flaw::Untracked { files: status.counts.untracked }));
@@ -99,6 +108,16 @@ fn links(repo: &Repository, created: &Created) -> Result<(), Flaw> {
     })?;
     expect(admin.join("gitdir"), &|text| same(&admin.join(text), &dot_git))?;
     expect(admin.join("commondir"), &|text| !text.is_empty() && same(&admin.join(text), &repo.common_dir))
+}
+
+/// Whether git wrote a shared index under the checksum of nothing.
+fn has_unnamed_shared_index(admin_dir: &Path) -> bool {
+    let entries = fs::read_dir(admin_dir).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| {
+        let name = entry.file_name();
+        let checksum = name.to_str().and_then(|name| name.strip_prefix("sharedindex."));
+        checksum.is_some_and(|checksum| checksum.bytes().all(|byte| byte == b'0'))
+    })
 }
 
 fn no_lock_file(admin_dir: &Path) -> Result<(), Flaw> {

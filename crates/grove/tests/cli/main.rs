@@ -23,6 +23,7 @@ mod settings;
 mod store;
 mod submodules;
 mod talk;
+mod words;
 
 use std::path::PathBuf;
 

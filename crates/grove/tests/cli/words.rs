@@ -1,0 +1,161 @@
+//! What a refusal says: what the command cannot do, and what helps.
+
+use std::fs;
+use std::io::{Seek, Write};
+use std::path::Path;
+
+use grove_testkit::{Sandbox, TestRepo};
+use serde_json::Value;
+
+use crate::{created, path, sandbox};
+
+/// Runs a command that is refused, and gives its message and all that it says to do.
+#[track_caller]
+fn refused_words(grove: &Sandbox, args: &[&str]) -> (String, String) {
+    let ran = grove.grove(["worktree"].iter().chain(args).chain(&["--json"])).fails(1);
+    let error = ran.json()["error"].clone();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let reasons = error["reasons"].as_array().cloned().unwrap_or_default();
+    let hints: Vec<String> =
+        std::iter::once(text(&error["hint"])).chain(reasons.iter().map(|reason| text(&reason["hint"]))).collect();
+    (text(&error["message"]), hints.join("\n"))
+}
+
+#[test]
+fn each_command_words_its_own_refusal() {
+    let grove = sandbox(TestRepo::new());
+    let dir = path(&created(&grove, &["x"]));
+    fs::write(dir.join("README.md"), "changed\n").unwrap();
+    let (message, hint) = refused_words(&grove, &["remove", "x"]);
+    assert_eq!(message, "Cannot remove worktree - you have uncommitted changes.");
+    assert!(hint.contains("`--force`"), "{hint}");
+    let (message, hint) = refused_words(&grove, &["finish", "x"]);
+    assert_eq!(message, "Cannot finish worktree - you have uncommitted changes.");
+    assert!(hint.contains("Commit the changes") && hint.contains("finish again"), "{hint}");
+    assert!(!hint.contains("--force"), "{hint}");
+    let (message, hint) = refused_words(&grove, &["sync", "x"]);
+    assert_eq!(message, "Cannot sync worktree - you have uncommitted changes.");
+    assert!(!hint.contains("--force"), "{hint}");
+    let inner = dir.join("inner");
+    grove.repo.git(&["worktree", "add", "-q", "-b", "inner", inner.to_str().unwrap()]);
+    let (message, hint) = refused_words(&grove, &["hibernate", "x"]);
+    assert!(message.starts_with("Cannot hibernate worktree - another worktree lies inside it"), "{message}");
+    assert!(!hint.contains("--force") && hint.contains("Remove that one first"), "{hint}");
+}
+
+#[test]
+fn counts_have_the_right_plural() {
+    let grove = sandbox(TestRepo::new());
+    let dir = path(&created(&grove, &["x"]));
+    let untracked = || {
+        let ran = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json();
+        let checks = ran["checks"].as_array().unwrap().clone();
+        let check = checks.iter().find(|check| check["code"] == "untracked_files").unwrap().clone();
+        check["detail"].as_str().unwrap().to_owned()
+    };
+    fs::write(dir.join("new"), "x").unwrap();
+    assert_eq!(untracked(), "1 untracked file or folder");
+    for n in 1..7 {
+        fs::write(dir.join(format!("new{n}")), "x").unwrap();
+    }
+    assert_eq!(untracked(), "7 untracked files or folders");
+}
+
+#[test]
+fn a_branch_that_a_worktree_holds_says_how_to_get_it() {
+    let grove = sandbox(TestRepo::new());
+    let add = |name: &str| {
+        let dir = grove.repo.dir().join(name);
+        grove.repo.git(&["worktree", "add", "-q", "-b", name, dir.to_str().unwrap()]);
+        dir
+    };
+    // Its folder was deleted by hand.
+    fs::remove_dir_all(add("deleted")).unwrap();
+    let (message, hint) = refused_words(&grove, &["create", "deleted"]);
+    assert!(message.contains("deleted") && hint.contains("`git worktree prune`"), "{message} {hint}");
+    assert!(!hint.contains("Work there"), "{hint}");
+    grove.repo.git(&["worktree", "prune"]);
+    let made = path(&created(&grove, &["deleted"]));
+    // The same on the way back.
+    grove.repo.git_in(&made, &["commit", "-q", "--allow-empty", "-m", "own"]);
+    grove.grove(["worktree", "remove", "deleted"]).ok();
+    let other = grove.repo.dir().join("other");
+    grove.repo.git(&["worktree", "add", "-q", other.to_str().unwrap(), "deleted"]);
+    fs::remove_dir_all(other).unwrap();
+    let (_, hint) = refused_words(&grove, &["undo", "deleted"]);
+    assert!(hint.contains("`git worktree prune`") && !hint.contains("check out"), "{hint}");
+    grove.repo.git(&["worktree", "prune"]);
+    grove.grove(["worktree", "undo", "deleted"]).ok();
+    // The same, locked: it may be on a disk that is away.
+    let dir = add("locked");
+    grove.repo.git(&["worktree", "lock", dir.to_str().unwrap()]);
+    fs::remove_dir_all(&dir).unwrap();
+    let (_, hint) = refused_words(&grove, &["create", "locked"]);
+    assert!(hint.contains(&format!("git worktree unlock {}", dir.display())) && !hint.contains("Work there"), "{hint}");
+    // A person's own worktree.
+    let dir = add("theirs");
+    let (_, hint) = refused_words(&grove, &["create", "theirs"]);
+    assert!(hint.contains(&format!("`grove worktree adopt {}`", dir.display())), "{hint}");
+    grove.grove(["worktree", "adopt", dir.to_str().unwrap()]).ok();
+    // The main checkout is never adopted.
+    let (_, hint) = refused_words(&grove, &["create", "main"]);
+    assert!(!hint.contains("adopt"), "{hint}");
+}
+
+#[test]
+fn a_remote_without_commits_asks_for_a_first_push() {
+    let grove = sandbox(TestRepo::new());
+    let empty = grove.repo.dir().join("empty.git");
+    grove.repo.git(&["init", "-q", "--bare", empty.to_str().unwrap()]);
+    grove.repo.git(&["remote", "add", "origin", empty.to_str().unwrap()]);
+    let (message, hint) = refused_words(&grove, &["create", "x"]);
+    assert!(message.contains("`origin` has no branches yet"), "{message}");
+    assert!(hint.contains("git push -u origin HEAD"), "{hint}");
+    // As the words say, and the next ones as well.
+    grove.repo.git(&["push", "-q", "-u", "origin", "HEAD"]);
+    let (_, hint) = refused_words(&grove, &["create", "x"]);
+    assert!(hint.contains("git remote set-head origin --auto"), "{hint}");
+    grove.repo.git_in(&empty, &["symbolic-ref", "HEAD", "refs/heads/main"]);
+    grove.repo.git(&["remote", "set-head", "origin", "--auto"]);
+    created(&grove, &["x"]);
+}
+
+/// Breaks the signature at the start of a worktree's index.
+fn damage_index(grove: &Sandbox, dir: &Path) {
+    let index = grove.repo.git_in(dir, &["rev-parse", "--path-format=absolute", "--git-path", "index"]);
+    let mut file = fs::File::options().write(true).open(index).unwrap();
+    file.rewind().unwrap();
+    file.write_all(b"XXXX").unwrap();
+}
+
+#[test]
+fn a_damaged_index_says_what_repairs_it() {
+    let grove = sandbox(TestRepo::new());
+    let dir = path(&created(&grove, &["x"]));
+    fs::write(dir.join("README.md"), "changed\n").unwrap();
+    damage_index(&grove, &dir);
+    for command in ["remove", "finish", "sync", "hibernate"] {
+        let (message, hint) = refused_words(&grove, &[command, "x"]);
+        assert!(hint.contains("--git-path index") && hint.contains("git reset"), "{command}: {message} {hint}");
+    }
+    let doctor = grove.grove(["doctor"]).stdout;
+    assert!(doctor.contains("git reset") && !doctor.contains("git worktree repair"), "{doctor}");
+    // As the words say.
+    let repair = "rm \"$(git rev-parse --git-path index)\" && git reset -q";
+    grove.grove(["worktree", "exec", "x", "--", "sh", "-c", repair]).ok();
+    let (message, _) = refused_words(&grove, &["remove", "x"]);
+    assert_eq!(message, "Cannot remove worktree - you have uncommitted changes.");
+    assert_eq!(fs::read_to_string(dir.join("README.md")).unwrap(), "changed\n");
+}
+
+#[test]
+fn an_index_that_git_itself_cannot_read_names_the_settings() {
+    let grove = sandbox(TestRepo::new());
+    grove.repo.git(&["config", "core.splitIndex", "true"]);
+    grove.repo.git(&["config", "index.skipHash", "true"]);
+    let (message, hint) = refused_words(&grove, &["create", "x"]);
+    assert!(message.contains("core.splitIndex") && message.contains("index.skipHash"), "{message}");
+    assert!(hint.contains("git config core.splitIndex false") && !hint.contains("disk"), "{hint}");
+    grove.repo.git(&["config", "core.splitIndex", "false"]);
+    created(&grove, &["x"]);
+}
