@@ -19,18 +19,23 @@ impl Isolation {
         all: bool,
     ) -> Result<Vec<Environment>, IsolationError> {
         let mut environments = self.store.environments(codebase.id, all).await?;
-        let repo = self.repository(codebase);
-        for environment in environments.iter_mut().filter(|environment| self.is_here(environment)) {
-            if let Err(error) = self.bring_up_to_date(codebase, &repo, environment).await {
-                // What is recorded is shown then, with what git says of it.
-                tracing::debug!(environment = %environment.id, "what is checked out is not known: {error}");
-            }
+        for environment in &mut environments {
+            self.try_bring_up_to_date(codebase, environment).await;
         }
         Ok(environments)
     }
 
     /// The environment that a name means: as it is recorded, or by the branch that is checked out there.
     pub async fn find_environment(&self, codebase: &Codebase, name: &str) -> Result<Environment, IsolationError> {
+        let recorded = self.store.environments(codebase.id, false).await?;
+        if let Ok(found) = find(name, &recorded) {
+            let mut found = found.clone();
+            self.try_bring_up_to_date(codebase, &mut found).await;
+            // Its branch may have been renamed, and the name be another one's now.
+            if find(name, std::slice::from_ref(&found)).is_ok() {
+                return Ok(found);
+            }
+        }
         let all = self.current_environments(codebase, false).await?;
         match find(name, &all) {
             Err(error @ IsolationError::NoSuch(_)) => {
@@ -101,6 +106,17 @@ impl Isolation {
     /// Whether something can be checked out in an environment on this machine.
     pub(crate) fn is_here(&self, environment: &Environment) -> bool {
         environment.node == self.node && matches!(environment.status, Status::Active | Status::Failed | Status::Merging)
+    }
+
+    /// Takes what is checked out in an environment into its record. Where that cannot be found out, what
+    /// is recorded is shown, with what git says of it.
+    async fn try_bring_up_to_date(&self, codebase: &Codebase, environment: &mut Environment) {
+        if !self.is_here(environment) {
+            return;
+        }
+        if let Err(error) = self.bring_up_to_date(codebase, &self.repository(codebase), environment).await {
+            tracing::debug!(environment = %environment.id, "what is checked out is not known: {error}");
+        }
     }
 
     async fn bring_up_to_date(

@@ -43,7 +43,14 @@ impl Repository {
     /// What is checked out in a worktree of this repository; `None`: no such worktree is there.
     pub async fn checked_out(&self, worktree: &Path) -> Result<Option<CheckedOut>, GitError> {
         let unreadable = |error: io::Error| GitError::unreadable("HEAD", format!("{}: {error}", worktree.display()));
-        let Some(entry) = links::entry_of(worktree, &self.common_dir).map_err(unreadable)? else { return Ok(None) };
+        // Git writes the plain path; anything else is resolved first.
+        let entry = match links::plain_entry_of(worktree, &self.common_dir) {
+            Some(entry) => entry,
+            None => match links::entry_of(worktree, &self.common_dir).map_err(unreadable)? {
+                Some(entry) => entry,
+                None => return Ok(None),
+            },
+        };
         if self.common_dir.join("reftable").exists() {
             return self.checked_out_by_git(worktree, &entry).await.map(Some);
         }

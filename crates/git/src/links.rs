@@ -1,10 +1,10 @@
 //! The two links between a worktree and git's entry for it, read in one place.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
 
 use crate::durable::{SMALL, read_plain};
 
@@ -30,6 +30,16 @@ pub fn entry_of(worktree: &Path, common_dir: &Path) -> io::Result<Option<PathBuf
     let Some(git_dir) = git_dir_of(worktree)? else { return Ok(None) };
     let entries = resolve(&common_dir.join("worktrees"))?;
     Ok((git_dir.parent() == Some(&entries) && git_dir.is_dir()).then_some(git_dir))
+}
+
+/// The entry that a worktree's `.git` names, where it does so by the plain path that git writes. Nothing
+/// is resolved, so this is quick; `None` says nothing.
+pub fn plain_entry_of(worktree: &Path, common_dir: &Path) -> Option<PathBuf> {
+    let text = read_plain(&worktree.join(".git"), SMALL).ok()?;
+    let named = Path::new(OsStr::from_bytes(text.strip_prefix(b"gitdir: ")?.trim_ascii_end()));
+    let name = named.strip_prefix(common_dir.join("worktrees")).ok()?;
+    let mut parts = name.components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)).then(|| named.to_owned())
 }
 
 /// The worktree that an entry says it belongs to.
