@@ -51,6 +51,7 @@ pub mod repository;
 mod settled;
 pub mod submodules;
 pub mod sync;
+mod upstream;
 pub mod verdict;
 pub mod worktree;
 

@@ -1,12 +1,10 @@
 //! A branch goes to its remote: exactly one commit to exactly one branch, never by force.
 
-use std::time::Duration;
-
 use grove_model::{BranchName, CommitSha};
 
 use crate::base::tracking_ref;
-use crate::lock::repository_lock;
 use crate::network::Way;
+use crate::upstream::{Upstream, lock_config};
 use crate::{Git, GitError, Place, Repository};
 
 #[derive(Debug, thiserror::Error)]
@@ -121,27 +119,10 @@ fn verdict(said: &str, branch: &BranchName) -> Option<Verdict> {
     })
 }
 
-/// Notes the branch's upstream. Git does not wait for others who write to the config; we do.
+/// Notes the branch's upstream.
 async fn follow(repo: &Repository, branch: &BranchName, remote: &str) -> Result<(), PushError> {
-    let _lock = repository_lock(&repo.common_dir, "config.lock").await?;
-    for (key, value) in [("remote", remote.to_owned()), ("merge", branch.full_ref())] {
-        let key = format!("branch.{branch}.{key}");
-        let known = repo.command("config").args(["--get", &key]).run_for(&[0, 1]).await?.stdout;
-        if String::from_utf8_lossy(&known).trim() == value {
-            continue;
-        }
-        let mut tries = 0;
-        loop {
-            match repo.command("config").args(["--replace-all", &key, &value]).run().await {
-                Err(GitError::Failed { stderr, .. }) if stderr.contains("could not lock config file") && tries < 50 => {
-                    tries += 1;
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                done => break drop(done?),
-            }
-        }
-    }
-    Ok(())
+    let lock = lock_config(repo).await?;
+    Ok(repo.write_upstream(&lock, branch, &Upstream::on_remote(remote, branch)).await?)
 }
 
 #[cfg(test)]

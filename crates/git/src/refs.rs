@@ -89,7 +89,12 @@ impl Repository {
     /// What a branch follows: `origin/feature`.
     pub async fn upstream_of(&self, branch: &BranchName) -> Result<Option<String>, GitError> {
         let asked = self.command("for-each-ref").args(["--format=%(upstream:short)", &branch.full_ref()]);
-        Ok(Some(asked.text().await?).filter(|name| !name.is_empty()))
+        match asked.text().await? {
+            // In a clone of a single branch git names no upstream that the remote's configuration does
+            // not fetch.
+            name if name.is_empty() => Ok(self.read_upstream(branch).await?.short_name()),
+            name => Ok(Some(name)),
+        }
     }
 
     /// Moves a ref from exactly `from` (`None`: it must not exist) to `to`, or fails.

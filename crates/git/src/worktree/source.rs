@@ -4,14 +4,12 @@
 //! compare-and-swap: a pull request's own branch forward to what the remote has, and an old
 //! `pr-N-review` to the pull request's head, its own commits pinned first.
 
-use std::time::Duration;
-
 use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
 use super::{AddError, BranchIntent};
 use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, pull_request_refs, tracking_ref};
 use crate::holder::find_holder;
-use crate::lock::repository_lock;
+use crate::upstream::{Upstream, lock_config};
 use crate::{GitError, Repository};
 
 /// What a work needs of git.
@@ -228,21 +226,8 @@ pub(super) async fn make_branch(repo: &Repository, prepared: &Prepared, nonce: N
     repo.move_ref(&name, was, &prepared.at, &reason(nonce)).await.map_err(failed)
 }
 
-/// The one thing that creation writes into the repository's config. Git does not wait for others
-/// who write there; we do, for ourselves by a lock and for a person by trying again.
+/// Writes the one thing that a creation adds to the repository's config.
 pub(super) async fn set_upstream(repo: &Repository, branch: &BranchName, remote: &str) -> Result<(), AddError> {
-    let lock = repository_lock(&repo.common_dir, "config.lock").await;
-    let _lock = lock.map_err(AddError::io("the repository's directory cannot be written"))?;
-    let upstream = format!("--set-upstream-to={}", tracking_ref(remote, branch));
-    let mut tries = 0;
-    loop {
-        let set = repo.command("branch").args(["--quiet", &upstream, "--end-of-options", branch.as_str()]).run().await;
-        match set {
-            Err(GitError::Failed { stderr, .. }) if stderr.contains("could not lock config file") && tries < 50 => {
-                tries += 1;
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            done => return Ok(done.map(drop)?),
-        }
-    }
+    let lock = lock_config(repo).await.map_err(AddError::io("the repository's directory cannot be written"))?;
+    Ok(repo.write_upstream(&lock, branch, &Upstream::on_remote(remote, branch)).await?)
 }

@@ -121,6 +121,54 @@ async fn a_pull_request_of_this_repository_is_on_its_own_branch_with_upstream() 
     .await;
 }
 
+/// Clones of one branch, with its whole history or only its newest commit, fetch no other branch by
+/// themselves.
+#[tokio::test]
+async fn a_clone_of_a_single_branch_gets_a_pull_requests_branch_too() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        let older = test.push_commit("refs/heads/main", "origin/main", "older");
+        test.push_commit("refs/heads/main", &older, "newest");
+        let url = format!("file://{}", test.origin().display());
+        for (number, flags) in
+            [&["--single-branch"][..], &["--depth=1"], &["--depth=1", "--no-single-branch"]].into_iter().enumerate()
+        {
+            // It began before the newest commit that a shallow clone has.
+            let tip = test.push_commit(&format!("refs/heads/feature/{number}"), &older, &format!("work-{number}"));
+            let (clone, path) = (test.dir().join(format!("clone-{number}")), test.dir().join(format!("wt-{number}")));
+            let at = clone.to_str().unwrap();
+            test.git_in(&test.dir(), &[&["clone", "-q"], flags, &[&url, at]].concat());
+            let repo = Repository::discover(&world.git, &clone).await.unwrap();
+            let before = grove_testkit::Canonical::of(&clone);
+            let shallow = fs::read(clone.join(".git/shallow")).ok();
+            let name = branch(&format!("feature/{number}"));
+            let wanted = Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) };
+            let prepared = Prepared::find(&repo, &wanted).await.unwrap();
+            let made = worktree::add(&repo, &path, prepared, Nonce::new(), &Silent).await;
+            let made = made.unwrap_or_else(|error| panic!("{flags:?}: {error}"));
+            made.unlock().unwrap();
+            assert_eq!(made.head.as_str(), tip, "{flags:?}");
+            before.assert_only_upstream_added(name.as_str());
+            assert_eq!(fs::read(clone.join(".git/shallow")).ok(), shallow, "{flags:?}");
+            test.git_in(&clone, &["fsck", "--no-dangling"]);
+            assert_eq!(test.git_in(&path, &["status", "--porcelain"]), "");
+            let followed = repo.upstream_of(&name).await.unwrap();
+            assert_eq!(followed, Some(format!("origin/{name}")), "{flags:?}");
+            // A person works there as in any other worktree.
+            let newer = test.push_commit(&name.full_ref(), &tip, "by-a-colleague");
+            test.git_in(&path, &["pull", "-q"]);
+            assert_eq!(test.git_in(&path, &["rev-parse", "HEAD"]), newer, "{flags:?}");
+            fs::write(path.join("mine"), "mine").unwrap();
+            test.git_in(&path, &["add", "mine"]);
+            test.git_in(&path, &["commit", "-q", "-m", "mine"]);
+            test.git_in(&path, &["push", "-q"]);
+            let pushed = test.git_in(&test.origin(), &["rev-parse", name.as_str()]);
+            assert_eq!(pushed, test.git_in(&path, &["rev-parse", "HEAD"]), "{flags:?}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_pull_requests_branch_goes_forward_but_keeps_what_is_only_here() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {

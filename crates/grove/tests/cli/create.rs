@@ -319,3 +319,29 @@ fn the_repositorys_settings_are_read_from_the_only_remote_whatever_its_name() {
     grove.repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
     assert_eq!(created(&grove, &["--kind", "issue", "--id", "5"])["branch"], "bot/issue-5");
 }
+
+#[test]
+fn a_pull_request_in_a_shallow_clone_of_one_branch_is_made_synced_and_counted() {
+    let grove = sandbox(TestRepo::with_origin());
+    let older = grove.repo.push_commit("refs/heads/main", "origin/main", "older");
+    grove.repo.push_commit("refs/heads/main", &older, "newest");
+    let tip = grove.repo.push_commit("refs/heads/feat", &older, "work");
+    let (url, clone) = (format!("file://{}", grove.repo.origin().display()), grove.repo.dir().join("shallow"));
+    grove.repo.git_in(&grove.repo.dir(), &["clone", "-q", "--depth=1", &url, clone.to_str().unwrap()]);
+    let run = |args: &[&str]| grove_testkit::Ran::from(grove.command(args).current_dir(&clone));
+    let before = grove_testkit::Canonical::of(&clone);
+    let made = run(&["worktree", "create", "feat", "--kind", "pr", "--id", "5", "--json"]).ok().json();
+    assert_eq!(made["head_sha"].as_str(), Some(tip.as_str()));
+    before.assert_only_upstream_added("feat");
+    let shown = &run(&["worktree", "list", "--json"]).ok().json()[0];
+    // As git itself counts where the history is cut off.
+    let counted = grove.repo.git_in(&clone, &["rev-list", "--left-right", "--count", "origin/main...feat"]);
+    assert_eq!(format!("{}\t{}", shown["behind"], shown["ahead"]), counted, "{shown}");
+    assert_eq!((shown["branch"].as_str(), shown["dirty"].as_bool()), (Some("feat"), Some(false)), "{shown}");
+    let newer = grove.repo.push_commit("refs/heads/feat", &tip, "more");
+    let synced = run(&["worktree", "sync", "feat", "--json"]).ok().json();
+    assert_eq!(synced["changed"], true, "{synced}");
+    assert_eq!(grove.repo.git_in(&path(&made), &["rev-parse", "HEAD"]), newer);
+    // A task beside it, from the one branch that the clone has.
+    run(&["worktree", "create", "task", "--json"]).ok();
+}
