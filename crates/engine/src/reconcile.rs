@@ -7,6 +7,7 @@
 
 use std::fs;
 
+use grove_git::lock::Locks;
 use grove_git::quarantine::{broken_entries, pin, quarantine};
 use grove_git::{Repository, leftovers};
 use grove_model::{Codebase, Environment, Nonce, Status};
@@ -61,6 +62,7 @@ impl Isolation {
             }
         }
         self.sweep_staging(codebase, &all, &mut done.fixes)?;
+        self.sweep_locks(codebase, &all).await?;
         self.sweep_readings(codebase, &mut done).await?;
         Ok(done)
     }
@@ -93,6 +95,25 @@ impl Isolation {
             }
             _ => None,
         })
+    }
+
+    /// Deletes the files of locks of environments that are gone for good: ended, and not in the trash.
+    async fn sweep_locks(&self, codebase: &Codebase, all: &[Environment]) -> Result<(), IsolationError> {
+        let common_dir = &codebase.git_common_dir;
+        let failed = |source| IsolationError::Io { what: "files of locks cannot be deleted".to_owned(), source };
+        let found = Locks::environments(common_dir).map_err(failed)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let kept = self.store().trash_of(codebase.id).await?;
+        let here = node();
+        for id in found {
+            let ended = all.iter().any(|e| e.id == id && e.status == Status::Destroyed && e.node == here);
+            if ended && !kept.iter().any(|row| row.environment == id) {
+                Locks::of_environment(common_dir, id).and_then(|locks| locks.delete_files()).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Staging places of creations that have ended: their names say whose they were.

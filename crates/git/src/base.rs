@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use grove_model::{BranchName, CommitSha, Moment, short_hash};
+use grove_model::{BranchName, CommitSha, Moment, Nonce, short_hash};
 
 use crate::lock::{grove_dir, repository_lock};
 use crate::network::Way;
@@ -222,6 +222,7 @@ impl Repository {
     pub async fn fetch(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
         let flags = [
             "--quiet",
+            "--atomic",
             "--no-tags",
             "--no-write-fetch-head",
             "--no-auto-maintenance",
@@ -229,8 +230,11 @@ impl Repository {
             "--no-recurse-submodules",
         ];
         let access = self.access_remote(remote, Way::Fetch).await?;
-        access.command("fetch", &flags, refspecs).run().await?;
-        Ok(())
+        let mut fetch = access.command("fetch", &flags, refspecs);
+        if let Some(creation) = self.remote_options.creation {
+            fetch = fetch.env("GIT_REFLOG_ACTION", reflog_reason(creation));
+        }
+        fetch.run().await.map(drop)
     }
 
     fn fetch_stamp(&self, remote: &str, branch: &BranchName) -> Result<PathBuf, BaseError> {
@@ -360,6 +364,11 @@ impl Repository {
         let committed = show.text().await?.trim().parse().ok().and_then(Moment::from_unix);
         Ok(Base { name: sha.to_string(), sha, committed, not_fetched: None })
     }
+}
+
+/// What a reflog says of a ref that a creation made or moved.
+pub(crate) fn reflog_reason(creation: Nonce) -> String {
+    format!("grove: {creation}")
 }
 
 pub(crate) fn tracking_ref(remote: &str, branch: &BranchName) -> String {

@@ -51,10 +51,11 @@ pub mod repository;
 mod settled;
 pub mod submodules;
 pub mod sync;
-mod upstream;
+pub mod upstream;
 pub mod verdict;
 pub mod worktree;
 
 pub use command::{Git, GitError, Place};
+pub use network::RemoteOptions;
 pub use removal::Look;
 pub use repository::Repository;

@@ -1,11 +1,18 @@
 //! File locks inside a repository's common directory, among Grovekeeper's own processes.
 //!
 //! The kernel releases them when their holder ends, however it ends, so none is ever stale.
+//!
+//! The files of an environment that is gone for good are deleted, by a process that holds each of them
+//! alone. Another process may have opened such a file before and lock it afterwards: it would hold a
+//! file that no later process finds. So a lock counts only if its file is still at its path once it is
+//! taken; otherwise the path is opened again.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use grove_model::EnvironmentId;
@@ -22,12 +29,12 @@ pub struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] F
 /// Waits for the lock `name` of the repository. Polls, so that a caller that gives up leaves no
 /// thread behind.
 pub async fn repository_lock(common_dir: &Path, name: &str) -> io::Result<FileLock> {
-    wait_for(open(&grove_dir(common_dir)?.join(name))?).await
+    wait_for(&grove_dir(common_dir)?.join(name)).await
 }
 
 /// The same with a file that the caller names.
 pub async fn file_lock(path: &Path) -> io::Result<FileLock> {
-    wait_for(open(path)?).await
+    wait_for(path).await
 }
 
 /// The locks of a place where agents work, in files beside each other.
@@ -46,53 +53,64 @@ impl Locks {
         Ok(Self::in_folder(&locks_dir(common_dir)?, &id.to_string()))
     }
 
+    /// The environments of which a file of a lock is there.
+    pub fn environments(common_dir: &Path) -> io::Result<BTreeSet<EnvironmentId>> {
+        let entries = match std::fs::read_dir(common_dir.join("grove/locks")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            other => other?,
+        };
+        let mut found = BTreeSet::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            let id =
+                name.to_str().and_then(|name| name.split('.').next()).and_then(|id| id.parse::<EnvironmentId>().ok());
+            found.extend(id);
+        }
+        Ok(found)
+    }
+
     pub fn in_folder(folder: &Path, name: &str) -> Self {
         let file = |ending: &str| folder.join(format!("{name}{ending}"));
         Self { shared: file(""), alone: file(".run"), turn: file(".turn") }
     }
 
-    /// Takes their files away, when nobody will ever come there again.
-    pub fn forget(&self) {
-        for file in [&self.shared, &self.alone, &self.turn] {
-            // Not all of them were made.
-            let _ = std::fs::remove_file(file);
-        }
+    /// Deletes the files that no process holds, for a place that is gone for good.
+    pub fn delete_files(&self) -> io::Result<()> {
+        [&self.shared, &self.alone, &self.turn].into_iter().try_for_each(|file| delete_unheld(file))
     }
 
     /// Waits for the turn: one agent at a time works there.
     pub async fn turn(&self) -> io::Result<FileLock> {
-        wait_for(open(&self.turn)?).await
+        wait_for(&self.turn).await
     }
 
     /// Takes what a run holds, for this process and for all that it starts; whoever moves the place must
     /// have it alone. `None`: somebody is moving it, or something else runs there.
     pub fn hold(&self) -> io::Result<Option<RunLocks>> {
         // One that is inherited, and one that an agent cannot let go.
-        let locks = RunLocks { ours: open(&self.shared)?, shared: open(&self.shared)?, alone: open(&self.alone)? };
+        let mut locks = RunLocks { ours: open(&self.shared)?, shared: open(&self.shared)?, alone: open(&self.alone)? };
         let (share, have) = (FlockOperation::NonBlockingLockShared, FlockOperation::NonBlockingLockExclusive);
-        let RunLocks { ours, shared, alone } = &locks;
-        for (file, kind) in [(ours, share), (shared, share), (alone, have)] {
-            match flock(file, kind) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-                Err(error) => return Err(error.into()),
+        let RunLocks { ours, shared, alone } = &mut locks;
+        for (path, file, kind) in
+            [(&self.shared, ours, share), (&self.shared, shared, share), (&self.alone, alone, have)]
+        {
+            if !try_lock(path, file, kind)? {
+                return Ok(None);
             }
         }
-        let_inherit(shared)?;
-        let_inherit(alone)?;
+        let_inherit(&locks.shared)?;
+        let_inherit(&locks.alone)?;
         Ok(Some(locks))
     }
 
     /// Waits until nothing of an earlier run is left; what stays longer than `patience` is ended, since
     /// nobody is there any more who would.
     pub async fn wait_for_runs(&self, patience: Duration) -> io::Result<()> {
-        let file = open(&self.alone)?;
+        let mut file = open(&self.alone)?;
         let began = Instant::now();
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(flock(&file, FlockOperation::Unlock)?),
-                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+            if try_lock(&self.alone, &mut file, FlockOperation::NonBlockingLockExclusive)? {
+                return Ok(flock(&file, FlockOperation::Unlock)?);
             }
             if began.elapsed() > patience {
                 signal_all(holders(&file, "WRITE")?, Signal::KILL);
@@ -119,17 +137,62 @@ fn let_inherit(file: &File) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
-async fn wait_for(file: File) -> io::Result<FileLock> {
+async fn wait_for(path: &Path) -> io::Result<FileLock> {
+    let mut file = open(path)?;
     let mut pause = Duration::from_millis(1);
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(FileLock(file)),
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_millis(20));
-            }
+    while !try_lock(path, &mut file, FlockOperation::NonBlockingLockExclusive)? {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    Ok(FileLock(file))
+}
+
+/// How often a lock's file may be deleted by others just before it is locked.
+const MAX_REOPENED: usize = 1000;
+
+/// Tries to lock `file`, which was opened at `path`; opens it again where it was deleted since. Whether
+/// it is locked.
+fn try_lock(path: &Path, file: &mut File, kind: FlockOperation) -> io::Result<bool> {
+    for _ in 0..MAX_REOPENED {
+        let locked = match flock(&*file, kind) {
+            Ok(()) => true,
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => false,
             Err(error) => return Err(error.into()),
+        };
+        if is_at(path, file)? {
+            return Ok(locked);
         }
+        *file = open(path)?;
+    }
+    Err(io::Error::other(format!("{} is deleted again and again", path.display())))
+}
+
+/// Whether an open file is the one at `path`.
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match path.metadata() {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the file of a lock, if it is there.
+fn open_existing(path: &Path) -> io::Result<Option<File>> {
+    match OpenOptions::new().write(true).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes the file of a lock that no process holds.
+fn delete_unheld(path: &Path) -> io::Result<()> {
+    let Some(file) = open_existing(path)? else { return Ok(()) };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) if is_at(path, &file)? => std::fs::remove_file(path),
+        Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -153,11 +216,7 @@ fn open(path: &Path) -> io::Result<File> {
 /// Ends what is left of a run whose supervisor (`is_supervisor`, by process id) is gone, so that
 /// nobody is there any more who would. Whether there was anything.
 pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(u32) -> bool) -> io::Result<bool> {
-    let path = Locks::of_environment(common_dir, id)?.alone;
-    if !path.exists() {
-        return Ok(false);
-    }
-    let file = open(&path)?;
+    let Some(file) = open_existing(&Locks::of_environment(common_dir, id)?.alone)? else { return Ok(false) };
     // Nobody has it: the usual case, and no reason to look at every process.
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         return Ok(false);
@@ -214,7 +273,8 @@ fn is_grove(process: u32) -> bool {
 /// it is held for as long as any of them lives; whoever moves the environment holds it alone.
 #[derive(Debug)]
 pub struct EnvironmentLock {
-    file: File,
+    locks: Locks,
+    file: Mutex<File>,
 }
 
 /// Who has an environment.
@@ -230,38 +290,43 @@ pub enum Holder {
 
 impl EnvironmentLock {
     pub fn open(common_dir: &Path, id: EnvironmentId) -> io::Result<Self> {
-        Ok(Self { file: open(&Locks::of_environment(common_dir, id)?.shared)? })
+        let locks = Locks::of_environment(common_dir, id)?;
+        let file = Mutex::new(open(&locks.shared)?);
+        Ok(Self { locks, file })
     }
 
     /// Tries to have it alone.
     pub fn try_alone(&self) -> io::Result<Holder> {
-        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Holder::Us),
-            Err(rustix::io::Errno::WOULDBLOCK) => {}
-            Err(error) => return Err(error.into()),
+        let (path, mut file) = (&self.locks.shared, self.file.lock().unwrap_or_else(PoisonError::into_inner));
+        if try_lock(path, &mut file, FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(Holder::Us);
         }
-        match flock(&self.file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => {
-                flock(&self.file, FlockOperation::Unlock)?;
-                Ok(Holder::Commands(holders(&self.file, "READ")?))
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(Holder::Mover),
-            Err(error) => Err(error.into()),
+        if !try_lock(path, &mut file, FlockOperation::NonBlockingLockShared)? {
+            return Ok(Holder::Mover);
         }
+        flock(&*file, FlockOperation::Unlock)?;
+        Ok(Holder::Commands(holders(&file, "READ")?))
     }
 
     /// Shares it with other commands; `false`: somebody moves the environment.
     pub fn try_share(&self) -> io::Result<bool> {
-        match flock(&self.file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        try_lock(&self.locks.shared, &mut file, FlockOperation::NonBlockingLockShared)
     }
 
     /// Lets the programs that this process becomes or starts inherit it.
     pub fn let_inherit(&self) -> io::Result<()> {
-        let_inherit(&self.file)
+        let_inherit(&self.file.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Deletes the files of the environment's locks, for an environment that is gone for good. Leaves
+    /// those that another process holds.
+    pub fn delete_files(self) -> io::Result<()> {
+        if self.try_alone()? == Holder::Us {
+            std::fs::remove_file(&self.locks.shared)?;
+        }
+        // What was the lock is not at its path any more, and nothing holds the file that may be there now.
+        self.locks.delete_files()
     }
 
     /// Ends the commands that run in the environment: asked first, then not asked. Whether we have

@@ -26,6 +26,13 @@ pub(crate) enum Way {
     Push,
 }
 
+/// How remotes are talked to on behalf of one caller.
+#[derive(Clone, Debug, Default)]
+pub struct RemoteOptions {
+    /// The creation that fetches: reflogs of the refs that its fetches make name it.
+    pub creation: Option<Nonce>,
+}
+
 /// A remote that can be talked to for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct RemoteAccess<'a> {
@@ -118,7 +125,8 @@ impl NetworkDir {
         let mut entries = vec![
             ("core.repositoryformatversion".to_owned(), "1".to_owned()),
             ("core.bare".to_owned(), "true".to_owned()),
-            ("core.logallrefupdates".to_owned(), (!repo.bare).to_string()),
+            // Also in a bare repository: the reflog tells who made a ref.
+            ("core.logallrefupdates".to_owned(), "true".to_owned()),
         ];
         entries.extend_from_slice(kept);
         entries.extend(urls.iter().map(|url| (format!("remote.{remote}.url"), url.clone())));
@@ -127,6 +135,10 @@ impl NetworkDir {
         fs::write(path.join("config"), text)?;
         for name in ["objects", "refs", "logs", "packed-refs", "shallow", "reftable"] {
             let real = repo.common_dir.join(name);
+            // A bare repository has none yet, and git makes no folder at the end of a link.
+            if name == "logs" {
+                fs::create_dir_all(&real)?;
+            }
             // Git makes the first four where they are missing; the other two change what a repository is.
             if !matches!(name, "shallow" | "reftable") || real.symlink_metadata().is_ok() {
                 symlink(real, path.join(name))?;

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::command::Invocation;
+use crate::network::RemoteOptions;
 use crate::parse::{self, WorktreeEntry};
 use crate::{Git, GitError, Place};
 
@@ -31,6 +32,7 @@ pub struct Repository {
     pub root: PathBuf,
     pub common_dir: PathBuf,
     pub bare: bool,
+    pub(crate) remote_options: RemoteOptions,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,12 +87,23 @@ impl Repository {
             let top = git.command(from, "rev-parse").args(["--path-format=absolute", "--show-toplevel"]).text().await;
             real(Path::new(&top.map_err(|_| RepositoryError::NoMainCheckout(path.to_owned()))?))
         };
-        Ok(Self { git: git.clone(), root, common_dir, bare })
+        Ok(Self { git: git.clone(), root, common_dir, bare, remote_options: RemoteOptions::default() })
     }
 
     /// A repository known from the record, without asking git again.
     pub fn known(git: &Git, root: &Path, common_dir: &Path) -> Self {
-        Self { git: git.clone(), root: root.to_owned(), common_dir: common_dir.to_owned(), bare: root == common_dir }
+        Self {
+            git: git.clone(),
+            root: root.to_owned(),
+            common_dir: common_dir.to_owned(),
+            bare: root == common_dir,
+            remote_options: RemoteOptions::default(),
+        }
+    }
+
+    /// The same repository, whose remotes are talked to in this way.
+    pub fn with_remote_options(self, remote_options: RemoteOptions) -> Self {
+        Self { remote_options, ..self }
     }
 
     pub fn git(&self) -> &Git {

@@ -30,6 +30,16 @@ impl Upstream {
         Self { remote: vec![remote.to_owned()], merge: vec![branch.full_ref()] }
     }
 
+    /// Replaces each value that is equal to that of `old` by that of `new`.
+    pub(crate) fn replace_equal(&mut self, old: &Self, new: &Self) {
+        for (now, old, new) in [(&mut self.remote, &old.remote, &new.remote), (&mut self.merge, &old.merge, &new.merge)]
+        {
+            if now == old {
+                now.clone_from(new);
+            }
+        }
+    }
+
     /// As people name it (`origin/main`), where it is one branch of a remote.
     pub(crate) fn short_name(&self) -> Option<String> {
         let ([remote], [merge]) = (&self.remote[..], &self.merge[..]) else { return None };

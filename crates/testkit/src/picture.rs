@@ -40,6 +40,20 @@ impl Picture {
         picture
     }
 
+    /// Every file of a repository's git directory, byte for byte, without times and without objects. Of
+    /// reflogs only the names: one that goes on says what happened.
+    pub fn of_git_dir(root: &Path) -> Self {
+        let mut picture = Self::of(root);
+        picture.seen.retain(|path, seen| !path.starts_with("objects") && seen.mode & 0o170_000 != 0o040_000);
+        for (path, seen) in &mut picture.seen {
+            seen.modified = (0, 0);
+            if path.starts_with("logs") {
+                seen.bytes.clear();
+            }
+        }
+        picture
+    }
+
     fn collect(&mut self, root: &Path, below: &Path) {
         let path = root.join(below);
         let meta = path.symlink_metadata().unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -111,8 +111,8 @@ impl Isolation {
         let (path, nonce) = (reading.path.clone(), reading.mark.nonce);
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let ended = reading::end(&repo, reading, &self.settings.regenerable_names()).await;
-        if let Ok(locks) = self.reading_locks(nonce) {
-            locks.forget();
+        if let Err(error) = self.reading_locks(nonce).and_then(|locks| locks.delete_files()) {
+            tracing::warn!(%nonce, "the locks of a reading could not be deleted: {error}");
         }
         match ended {
             Ok(Ended::Gone) => None,

@@ -7,7 +7,7 @@ use grove_git::base::{BaseWish, choose_remote, remote_of_base};
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
 use grove_git::reading::is_reading;
 use grove_git::worktree::{self, AddError, BranchIntent, Created, Prepared, Source, Wanted, Withdrawn};
-use grove_git::{Git, Repository, include, links, quarantine, submodules};
+use grove_git::{Git, RemoteOptions, Repository, include, links, quarantine, submodules};
 use grove_model::{Codebase, Environment, PrHead, Work};
 
 use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, Unfinished};
@@ -47,7 +47,8 @@ impl IsolationProvider for WorktreeProvider {
     }
 
     async fn create(&self, request: &IsolationRequest<'_>) -> Result<Made, IsolationError> {
-        let repo = self.repository(request.codebase);
+        let options = RemoteOptions { creation: Some(request.nonce) };
+        let repo = self.repository(request.codebase).with_remote_options(options);
         let failed = |error: AddError| IsolationError::Add { branch: request.branch.clone(), error: Box::new(error) };
         let remotes = repo.remotes().await?;
         let remote = choose_remote(request.settings.remote(), &remotes).map_err(|error| failed(error.into()))?;

@@ -10,6 +10,7 @@ use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
 use grove_store::{Begun, ConversationRef, Intent};
 
 use super::plan::lock_failed;
+use super::trash::delete_locks;
 use super::{Asker, BranchWish, Plan, Refusal, RefusedAction, Removable, RemovalWish, Removed};
 use crate::isolation::journal::fault_point;
 use crate::isolation::{Isolation, IsolationError, mirror};
@@ -52,10 +53,12 @@ impl Isolation {
             Plan::Gone => {
                 self.end_record(codebase, &environment, Some("its folder is gone")).await?;
                 self.provider.forget(codebase, &environment).await?;
+                delete_locks(environment.id, lock);
                 Ok(Removed::Gone)
             }
             Plan::Release => {
                 self.end_record(codebase, &environment, None).await?;
+                delete_locks(environment.id, lock);
                 Ok(Removed::Released(environment.path))
             }
             Plan::Remove(mut removable) => {

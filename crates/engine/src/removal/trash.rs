@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use grove_git::lock::Holder;
+use grove_git::lock::{EnvironmentLock, Holder};
 use grove_git::removal::{Manifest, Trashed, compact};
-use grove_model::{Codebase, Environment, Moment};
+use grove_model::{Codebase, Environment, EnvironmentId, Moment};
 use grove_store::{Phase, TrashRow};
 use jiff::SignedDuration;
 
@@ -77,13 +77,14 @@ impl Isolation {
         self.must_have_alone(&lock, &item.environment).await?;
         let row = self.store.trash_row(item.environment.id).await?.filter(|row| row.phase == Phase::Kept);
         let row = row.ok_or_else(|| IsolationError::NotInTrash(item.environment.branch.to_string()))?;
-        self.drop_row(codebase, &row).await
+        self.drop_row(codebase, &row, lock).await
     }
 
-    async fn drop_row(&self, codebase: &Codebase, row: &TrashRow) -> Result<(), IsolationError> {
+    async fn drop_row(&self, codebase: &Codebase, row: &TrashRow, lock: EnvironmentLock) -> Result<(), IsolationError> {
         let trashed = self.trashed(codebase, row)?;
         trashed.destroy(&self.repository(codebase)).await.map_err(IsolationError::Removal)?;
         self.store.forget_trash(row.environment).await?;
+        delete_locks(row.environment, lock);
         Ok(())
     }
 
@@ -159,7 +160,7 @@ impl Isolation {
         let repo = self.repository(codebase);
         let trashed = self.trashed(codebase, &row)?;
         if trashed.is_being_dropped() {
-            return self.drop_row(codebase, &row).await;
+            return self.drop_row(codebase, &row, lock).await;
         }
         if !trashed.files_are_buried() {
             // Its disk is away: nothing is known of it.
@@ -185,7 +186,7 @@ impl Isolation {
                 self.store.keep_in_trash_until(row.environment, until).await?;
             } else {
                 tracing::info!(environment = %row.environment, branch = %environment.branch, "its time in the trash is over");
-                self.drop_row(codebase, &row).await?;
+                self.drop_row(codebase, &row, lock).await?;
                 swept.expired.push(environment.branch.to_string());
                 return Ok(());
             }
@@ -203,6 +204,14 @@ impl Isolation {
             swept.shed += 1;
         }
         Ok(())
+    }
+}
+
+/// Deletes the files of the locks of an environment that is gone for good. What cannot be deleted is
+/// left for the next look over the codebase.
+pub(super) fn delete_locks(id: EnvironmentId, lock: EnvironmentLock) {
+    if let Err(error) = lock.delete_files() {
+        tracing::warn!(environment = %id, "the files of its locks could not be deleted: {error}");
     }
 }
 

@@ -36,6 +36,7 @@ pub use withdraw::{Withdrawn, settle, withdraw};
 use crate::base::BaseError;
 use crate::holder::HolderState;
 use crate::parse::Status;
+use crate::upstream::Upstream;
 use crate::{GitError, Repository};
 
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +89,16 @@ impl AddError {
 pub struct BranchIntent {
     pub from: Option<CommitSha>,
     pub to: CommitSha,
+    /// What it follows, where the creation sets that.
+    #[serde(default)]
+    pub upstream: Option<UpstreamIntent>,
+}
+
+/// What a branch follows before and after a creation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamIntent {
+    pub from: Upstream,
+    pub to: Upstream,
 }
 
 /// How far a creation has come.
@@ -137,8 +148,6 @@ pub async fn add(
     nonce: Nonce,
     journal: &dyn Journal,
 ) -> Result<Created, AddError> {
-    let free = target::check(repo, path)?;
-    journal.step(Step::Branch(prepared.intent())).await?;
     let mut created = Created {
         path: path.to_owned(),
         admin_dir: PathBuf::new(),
@@ -150,7 +159,7 @@ pub async fn add(
         nonce,
         made_parents: Vec::new(),
     };
-    if let Err(error) = fill(repo, &mut created, free, &prepared, nonce, journal).await {
+    if let Err(error) = fill(repo, &mut created, &prepared, nonce, journal).await {
         // The first error is the one to report; what cannot be undone is said beside it.
         for left in created.undo(repo).await {
             tracing::warn!(path = %path.display(), "undoing a failed creation: {left}");
@@ -199,11 +208,12 @@ async fn disk_full(repo: &Repository, path: &Path, commit: &CommitSha, error: &A
 async fn fill(
     repo: &Repository,
     created: &mut Created,
-    free: target::Free,
     prepared: &Prepared,
     nonce: Nonce,
     journal: &dyn Journal,
 ) -> Result<(), AddError> {
+    let free = target::check(repo, &created.path)?;
+    journal.step(Step::Branch(prepared.intent())).await?;
     source::make_branch(repo, prepared, nonce).await?;
     journal.step(Step::Branched).await?;
     if let Some(moved) = free.clear()? {
@@ -213,8 +223,8 @@ async fn fill(
     }
     stage::publish(repo, created, nonce, journal).await?;
     journal.step(Step::Published).await?;
-    if let Some(remote) = &prepared.upstream {
-        source::set_upstream(repo, &created.branch, remote).await?;
+    if let Some(upstream) = &prepared.upstream {
+        source::set_upstream(repo, &created.branch, upstream).await?;
     }
     let (status, warnings) = verify::verify(repo, created).await?;
     created.status = Some(status);

@@ -6,8 +6,9 @@
 
 use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
-use super::{AddError, BranchIntent};
-use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, pull_request_refs, tracking_ref};
+use super::withdraw::delete_own_tracking;
+use super::{AddError, BranchIntent, UpstreamIntent};
+use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, pull_request_refs, reflog_reason, tracking_ref};
 use crate::holder::find_holder;
 use crate::upstream::{Upstream, lock_config};
 use crate::{GitError, Repository};
@@ -45,7 +46,7 @@ pub struct Prepared {
     pub(super) was: Option<CommitSha>,
     /// Commits of its own that no other ref would hold once it is moved.
     pub(super) pin_first: bool,
-    pub(super) upstream: Option<String>,
+    pub(super) upstream: Option<UpstreamIntent>,
     /// What the work will be compared with; a pull request does without where none is known.
     pub base: Option<Base>,
     pub warnings: Vec<String>,
@@ -53,10 +54,22 @@ pub struct Prepared {
 
 impl Prepared {
     pub(super) fn intent(&self) -> BranchIntent {
-        BranchIntent { from: self.was.clone(), to: self.at.clone() }
+        BranchIntent { from: self.was.clone(), to: self.at.clone(), upstream: self.upstream.clone() }
     }
 
+    /// Finds it. When that fails, no remote-tracking ref of the branch is left that this creation made.
     pub async fn find(repo: &Repository, wanted: &Wanted<'_>) -> Result<Self, AddError> {
+        let found = Self::try_find(repo, wanted).await;
+        if let (Err(_), Some(creation)) = (&found, repo.remote_options.creation)
+            && let Err(error) = delete_own_tracking(repo, wanted.branch, creation).await
+        {
+            // The first error is the one to report.
+            tracing::warn!(branch = %wanted.branch, "undoing a fetch: {error}");
+        }
+        found
+    }
+
+    async fn try_find(repo: &Repository, wanted: &Wanted<'_>) -> Result<Self, AddError> {
         let branch = wanted.branch;
         let around = repo.refs(&Repository::patterns_around(branch)).await?;
         if let Some(other) = around.in_the_way_of(branch) {
@@ -137,15 +150,8 @@ async fn pull_request_branch(
         _ => theirs,
     };
     let base = known_base(repo, wanted).await;
-    Ok(Prepared {
-        branch: branch.clone(),
-        at,
-        was: here,
-        pin_first: false,
-        upstream: Some(remote.to_owned()),
-        base,
-        warnings,
-    })
+    let upstream = UpstreamIntent { from: repo.read_upstream(branch).await?, to: Upstream::on_remote(remote, branch) };
+    Ok(Prepared { branch: branch.clone(), at, was: here, pin_first: false, upstream: Some(upstream), base, warnings })
 }
 
 async fn pull_request_head(
@@ -200,11 +206,6 @@ fn fetch_failed(remote: &str, what: &str, error: &GitError) -> AddError {
     AddError::FetchFailed { remote: remote.to_owned(), what: what.to_owned(), line: error.line() }
 }
 
-/// What the reflog says of a branch that this creation made or moved.
-pub(super) fn reason(nonce: Nonce) -> String {
-    format!("grove: {nonce}")
-}
-
 /// Where the commits of a branch are kept that this creation replaces.
 pub(super) fn pin_name(branch: &BranchName, nonce: Nonce) -> String {
     format!("refs/grove/trash/{nonce}/{branch}")
@@ -221,13 +222,17 @@ pub(super) async fn make_branch(repo: &Repository, prepared: &Prepared, nonce: N
     }
     if let (Some(was), true) = (was, prepared.pin_first) {
         let pinned = pin_name(&prepared.branch, nonce);
-        repo.move_ref(&pinned, None, was, &reason(nonce)).await.map_err(failed)?;
+        repo.move_ref(&pinned, None, was, &reflog_reason(nonce)).await.map_err(failed)?;
     }
-    repo.move_ref(&name, was, &prepared.at, &reason(nonce)).await.map_err(failed)
+    repo.move_ref(&name, was, &prepared.at, &reflog_reason(nonce)).await.map_err(failed)
 }
 
 /// Writes the one thing that a creation adds to the repository's config.
-pub(super) async fn set_upstream(repo: &Repository, branch: &BranchName, remote: &str) -> Result<(), AddError> {
+pub(super) async fn set_upstream(
+    repo: &Repository,
+    branch: &BranchName,
+    upstream: &UpstreamIntent,
+) -> Result<(), AddError> {
     let lock = lock_config(repo).await.map_err(AddError::io("the repository's directory cannot be written"))?;
-    Ok(repo.write_upstream(&lock, branch, &Upstream::on_remote(remote, branch)).await?)
+    Ok(repo.write_upstream(&lock, branch, &upstream.to).await?)
 }

@@ -11,10 +11,14 @@ use std::path::{Path, PathBuf};
 
 use grove_model::{BranchName, Nonce};
 
-use super::{AddError, BranchIntent, source, stage};
+use super::{AddError, BranchIntent, UpstreamIntent, source, stage};
+use crate::base::{reflog_reason, tracking_ref};
 use crate::links;
+use crate::lock::repository_lock;
 use crate::parse;
 use crate::removal::look::in_progress;
+use crate::settled;
+use crate::upstream::lock_config;
 use crate::{GitError, Place, Repository};
 
 /// What became of an unfinished creation.
@@ -47,8 +51,10 @@ pub async fn withdraw(
         }
     }
     remove_own(repo, path, nonce)?;
-    if let Some(intent) = intent {
-        put_branch_back(repo, branch, intent, nonce).await?;
+    match intent {
+        Some(intent) => put_branch_back(repo, branch, intent, nonce).await?,
+        // It came no further than its fetch.
+        None => delete_own_tracking(repo, branch, nonce).await?,
     }
     // Folders above that only this creation needed; one with another tenant stays.
     for dir in path.ancestors().skip(1).take(2) {
@@ -76,6 +82,7 @@ pub(super) fn remove_own(repo: &Repository, path: &Path, nonce: Nonce) -> Result
         if published_at(repo, path, &entry)? {
             gone(fs::remove_dir_all(path), path)?;
         }
+        settled::forget(&repo.common_dir, &entry);
         gone(fs::remove_dir_all(&entry), &entry)?;
         // As git does when the last worktree goes.
         let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
@@ -148,8 +155,8 @@ async fn holds_nothing(
     Ok(ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).all(copied))
 }
 
-/// Undoes what the reflog proves this creation did to the branch, if nobody moved it since and
-/// nobody has it checked out.
+/// Undoes what the reflog proves this creation did to the branch, if it was not moved since and is
+/// checked out nowhere. Its upstream and what was fetched for it go the same way.
 pub(super) async fn put_branch_back(
     repo: &Repository,
     branch: &BranchName,
@@ -160,7 +167,7 @@ pub(super) async fn put_branch_back(
     let pin = source::pin_name(branch, nonce);
     let refs = repo.refs(&[name.clone(), pin.clone()]).await?;
     let mut now = refs.get(&name).map(|line| line.at.clone());
-    let ours = now.as_ref() == Some(&intent.to) && last_reason(repo, &name).await? == Some(source::reason(nonce));
+    let ours = now.as_ref() == Some(&intent.to) && reflog(repo, &name, 1).await?.first() == Some(&reflog_reason(nonce));
     if ours && !repo.worktrees().await?.iter().any(|entry| entry.branch() == Some(branch.as_str())) {
         match &intent.from {
             Some(from) => repo.move_ref(&name, Some(&intent.to), from, "grove: creation undone").await?,
@@ -174,13 +181,49 @@ pub(super) async fn put_branch_back(
     {
         repo.delete_ref(&pin, &pinned.at).await?;
     }
+    if now == intent.from {
+        if let Some(upstream) = &intent.upstream {
+            put_upstream_back(repo, branch, upstream).await?;
+        }
+        delete_own_tracking(repo, branch, nonce).await?;
+    }
     Ok(())
 }
 
-/// Why a ref was last moved, as its reflog says.
-async fn last_reason(repo: &Repository, name: &str) -> Result<Option<String>, GitError> {
-    let log = repo.command("log").args(["--walk-reflogs", "--max-count=1", "--no-show-signature", "--format=%gs"]);
+/// Writes the upstream as it was, each of its keys that is still as the creation wrote it.
+async fn put_upstream_back(
+    repo: &Repository,
+    branch: &BranchName,
+    UpstreamIntent { from, to }: &UpstreamIntent,
+) -> Result<(), AddError> {
+    let lock = lock_config(repo).await.map_err(AddError::io("the repository's directory cannot be written"))?;
+    let mut back = repo.read_upstream(branch).await?;
+    back.replace_equal(to, from);
+    Ok(repo.write_upstream(&lock, branch, &back).await?)
+}
+
+/// Deletes the remote-tracking refs of the branch that the fetch of this creation made, as their
+/// reflogs say, and that no later fetch moved.
+pub(super) async fn delete_own_tracking(repo: &Repository, branch: &BranchName, nonce: Nonce) -> Result<(), AddError> {
+    let names: Vec<String> = repo.remotes().await?.iter().map(|remote| tracking_ref(&remote.name, branch)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let lock = repository_lock(&repo.common_dir, "fetch.lock").await;
+    let _lock = lock.map_err(AddError::io("the repository's directory cannot be written"))?;
+    let refs = repo.refs(&names).await?;
+    for line in names.iter().filter_map(|name| refs.get(name)) {
+        if reflog(repo, &line.name, 2).await? == [format!("{}: storing head", reflog_reason(nonce))] {
+            repo.delete_ref(&line.name, &line.at).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The newest reasons in a ref's reflog, at most so many.
+async fn reflog(repo: &Repository, name: &str, most: usize) -> Result<Vec<String>, GitError> {
+    let log = repo.command("log").args(["--walk-reflogs", "--no-show-signature", "--format=%gs"]);
+    let log = log.arg(format!("--max-count={most}"));
     let output = log.args(["--end-of-options", name, "--"]).run_for(&[0, 128]).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().next().map(str::to_owned))
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }

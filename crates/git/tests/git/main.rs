@@ -4,6 +4,7 @@ mod base;
 mod command;
 mod create;
 mod include;
+mod lock;
 mod reading;
 mod repository;
 mod verdict;

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 
 use grove_git::base::FetchPolicy;
 use grove_git::worktree::{self, AddError, BranchIntent, Journal, Prepared, Source, Step, Wanted, Withdrawn};
+use grove_git::{RemoteOptions, Repository};
 use grove_model::Nonce;
-use grove_testkit::TestRepo;
+use grove_testkit::{Picture, TestRepo};
 
 use crate::{World, branch, own, with_every_git};
 
@@ -33,10 +34,11 @@ impl Journal for CutAt {
 
 /// Begins a creation and abandons it at the given step; `None` when it has fewer steps.
 async fn cut(world: &World, wanted: &Wanted<'_>, step: usize, nonce: Nonce) -> Option<Vec<Step>> {
-    let prepared = Prepared::find(&world.repo, wanted).await.unwrap();
+    let repo = of_creation(world, nonce);
+    let prepared = Prepared::find(&repo, wanted).await.unwrap();
     let journal = CutAt { step, seen: Mutex::default() };
     let path = world.worktree_path("x");
-    let add = worktree::add(&world.repo, &path, prepared, nonce, &journal);
+    let add = worktree::add(&repo, &path, prepared, nonce, &journal);
     tokio::pin!(add);
     loop {
         let wait = tokio::time::sleep(std::time::Duration::from_millis(2));
@@ -52,6 +54,137 @@ async fn cut(world: &World, wanted: &Wanted<'_>, step: usize, nonce: Nonce) -> O
             }
         }
     }
+}
+
+/// The repository as a creation with this nonce uses it.
+fn of_creation(world: &World, nonce: Nonce) -> Repository {
+    world.repo.clone().with_remote_options(RemoteOptions { creation: Some(nonce) })
+}
+
+/// Refuses the n-th step, as a store that cannot be written would.
+struct RefuseAt {
+    step: usize,
+    seen: Mutex<usize>,
+}
+
+#[async_trait::async_trait]
+impl Journal for RefuseAt {
+    async fn step(&self, _: Step) -> Result<(), AddError> {
+        let mut seen = self.seen.lock().unwrap();
+        *seen += 1;
+        if *seen == self.step { Err(AddError::Journal("it cannot be written".to_owned())) } else { Ok(()) }
+    }
+}
+
+/// Cut short by a crash or by an error, at every step, for every kind of branch: config, refs and our
+/// own directory are byte for byte as they were.
+#[tokio::test]
+async fn the_git_directory_is_as_it_was() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        for name in ["feat", "deep/er/feat", "known", "followed", "task"] {
+            test.push_commit(&format!("refs/heads/{name}"), "origin/main", &name.replace('/', "-"));
+        }
+        test.git(&["fetch", "-q", "origin", "known:refs/remotes/origin/known"]);
+        test.git(&["branch", "-q", "--no-track", "followed", "main"]);
+        test.git(&["config", "branch.followed.description", "mine"]);
+        test.git(&["config", "branch.followed.remote", "elsewhere"]);
+        test.git(&["config", "--add", "branch.followed.merge", "refs/heads/one"]);
+        test.git(&["config", "--add", "branch.followed.merge", "refs/heads/two"]);
+        test.git(&["checkout", "-q", "-b", "pr-7-review"]);
+        test.commit("notes of the reviewer");
+        test.git(&["checkout", "-q", "main"]);
+        test.push_commit("refs/pull/7/head", "origin/main", "one");
+        // What every creation leaves in our own directory: locks of the repository, stamps of its fetches.
+        let warm = branch("warm");
+        test.push_commit("refs/heads/warm", "origin/main", "warm");
+        let same = |name| Wanted { source: Source::PullRequestBranch, ..own(name, Some("origin")) };
+        let made = world.add(same(&warm)).await.unwrap();
+        test.git(&["worktree", "remove", "--force", made.path.to_str().unwrap()]);
+        test.git(&["branch", "-q", "-D", "warm"]);
+
+        let names = ["feat", "deep/er/feat", "known", "followed", "task", "pr-7-review"].map(branch);
+        let [feat, deep, known, followed, task, review] = &names;
+        let pull = Source::PullRequestHead { number: 7, pinned: None };
+        let wishes = [
+            same(feat),
+            same(deep),
+            same(known),
+            same(followed),
+            own(task, Some("origin")),
+            Wanted { source: pull, ..own(review, Some("origin")) },
+        ];
+        let path = world.worktree_path("x");
+        let mut points = 0;
+        for wanted in wishes {
+            let before = Picture::of_git_dir(&world.repo.common_dir);
+            let as_before = |when: String| {
+                let differences = before.differences(&Picture::of_git_dir(&world.repo.common_dir));
+                assert_eq!(differences, Vec::<String>::new(), "{} {when}", wanted.branch);
+            };
+            // The fetch was all that happened.
+            let nonce = Nonce::new();
+            Prepared::find(&of_creation(world, nonce), &wanted).await.unwrap();
+            worktree::withdraw(&world.repo, &path, wanted.branch, None, nonce).await.unwrap();
+            as_before("cut after its fetch".to_owned());
+            for step in 1..=7 {
+                let nonce = Nonce::new();
+                let steps = cut(world, &wanted, step, nonce).await.unwrap();
+                let done = worktree::withdraw(&world.repo, &path, wanted.branch, intent(&steps).as_ref(), nonce).await;
+                assert_eq!(done.unwrap(), Withdrawn::Whole, "{steps:?}");
+                as_before(format!("cut at {:?}", steps.last()));
+
+                let nonce = Nonce::new();
+                let repo = of_creation(world, nonce);
+                let prepared = Prepared::find(&repo, &wanted).await.unwrap();
+                let journal = RefuseAt { step, seen: Mutex::default() };
+                let refused = worktree::add(&repo, &path, prepared, nonce, &journal).await;
+                assert!(matches!(refused, Err(AddError::Journal(_))), "{refused:?}");
+                as_before(format!("refused at step {step}"));
+                points += 2;
+            }
+            // Before the first step: something stands at the path.
+            fs::create_dir_all(&path).unwrap();
+            fs::write(path.join("mine"), "mine").unwrap();
+            let nonce = Nonce::new();
+            let repo = of_creation(world, nonce);
+            let prepared = Prepared::find(&repo, &wanted).await.unwrap();
+            let refused = worktree::add(&repo, &path, prepared, nonce, &crate::Silent).await;
+            assert!(matches!(refused, Err(AddError::Target(_))), "{refused:?}");
+            as_before("with a folder in the way".to_owned());
+            fs::remove_dir_all(&path).unwrap();
+            points += 1;
+        }
+        // The fetch succeeds, and then it is refused.
+        let before = Picture::of_git_dir(&world.repo.common_dir);
+        let mut wanted = own(task, Some("origin"));
+        wanted.base.explicit = Some("main");
+        let refused = Prepared::find(&of_creation(world, Nonce::new()), &wanted).await;
+        assert!(matches!(refused, Err(AddError::BranchExists(_))), "{refused:?}");
+        assert_eq!(before.differences(&Picture::of_git_dir(&world.repo.common_dir)), Vec::<String>::new());
+        println!("{points} points, nothing left at any");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_person_fetched_or_set_meanwhile_stays() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        let tip = test.push_commit("refs/heads/feat", "origin/main", "one");
+        let (name, nonce) = (branch("feat"), Nonce::new());
+        let wanted = Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) };
+        let steps = cut(world, &wanted, 7, nonce).await.unwrap();
+        let newer = test.push_commit("refs/heads/feat", &tip, "two");
+        test.git(&["fetch", "-q"]);
+        test.git(&["config", "branch.feat.remote", "elsewhere"]);
+        let path = world.worktree_path("x");
+        let done = worktree::withdraw(&world.repo, &path, &name, intent(&steps).as_ref(), nonce).await.unwrap();
+        assert_eq!(done, Withdrawn::Whole);
+        assert_eq!(test.sha("refs/remotes/origin/feat"), newer);
+        assert_eq!(test.git(&["config", "--get-regexp", "^branch.feat"]), "branch.feat.remote elsewhere");
+    })
+    .await;
 }
 
 fn intent(steps: &[Step]) -> Option<BranchIntent> {

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use grove_testkit::{Sandbox, TestRepo, both_engines, is_alive};
+use grove_testkit::{Picture, Sandbox, TestRepo, both_engines, is_alive};
 
 use crate::{created, folders, on, path, sandbox};
 
@@ -102,6 +102,42 @@ both_engines! {
         assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
         assert_converged(&grove, "at once");
     }
+}
+
+/// Config, refs and `.git/grove` are byte for byte as they were, whatever step a pull request's creation
+/// was killed at, and whatever it was refused for.
+#[test]
+fn a_pull_request_that_was_not_made_leaves_the_git_directory_as_it_was() {
+    let grove = sandbox(TestRepo::with_origin());
+    for name in ["warm", "feat"] {
+        grove.repo.push_commit(&format!("refs/heads/{name}"), "origin/main", name);
+    }
+    grove.repo.push_commit("refs/pull/8/head", "origin/main", "fork");
+    // The first one leaves locks of the repository, stamps of its fetches and a line in `info/exclude`.
+    created(&grove, &["warm", "--kind", "pr", "--id", "4"]);
+    grove.grove(["worktree", "remove", "warm", "--json"]).ok();
+    grove.grove(["worktree", "trash", "drop", "warm", "--json"]).ok();
+    let folder = path(&created(&grove, &["beside"])).parent().unwrap().to_owned();
+    let git_dir = grove.repo.path().join(".git");
+    let locks = git_dir.join("grove/locks").read_dir().unwrap().count();
+    assert_eq!(locks, 0, "what is dropped from the trash keeps no lock");
+    let before = Picture::of_git_dir(&git_dir);
+    let as_before = |when: &str| {
+        assert_eq!(before.differences(&Picture::of_git_dir(&git_dir)), Vec::<String>::new(), "{when}");
+    };
+    let ways = [&["feat", "--kind", "pr", "--id", "5"][..], &["--kind", "pr", "--id", "8", "--fork"], &["task"]];
+    for args in ways {
+        for step in UNFINISHED {
+            killed_at(&grove, step, args);
+            grove.grove(["doctor"]);
+            as_before(&format!("{args:?} killed at {step}"));
+        }
+    }
+    // Refused after its fetch: something stands where it would go.
+    std::fs::create_dir_all(folder.join("feat")).unwrap();
+    std::fs::write(folder.join("feat/mine"), "mine").unwrap();
+    assert_eq!(crate::refused(&grove, &["feat", "--kind", "pr", "--id", "5"]).0, "path_taken");
+    as_before("something at the path");
 }
 
 #[test]
