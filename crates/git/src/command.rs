@@ -17,6 +17,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -31,7 +32,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::credentials::{Keyring, SecretPipe, Shown};
 use crate::inspections::Inspections;
-use crate::planted::{self, Programs};
+use crate::planted::{self, ConfigFiles, Programs};
 use crate::{environment, processes, redact};
 
 /// Reads and small writes.
@@ -127,6 +128,7 @@ pub struct Git {
     permits: Arc<Semaphore>,
     interrupt: Arc<Interrupt>,
     inspections: Arc<Inspections>,
+    pub(crate) configs: Arc<ConfigFiles>,
     pub(crate) keyring: Option<Arc<dyn Keyring>>,
 }
 
@@ -149,8 +151,8 @@ impl Git {
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let permits = Arc::new(Semaphore::new(2 * cores));
-        let (interrupt, inspections) = (Arc::default(), Arc::default());
-        Self { program: program.into(), permits, interrupt, inspections, keyring: None }
+        let (interrupt, inspections, configs) = (Arc::default(), Arc::default(), Arc::default());
+        Self { program: find_program(program.into()), permits, interrupt, inspections, configs, keyring: None }
     }
 
     /// Ends the calls that are running now, each with everything it started, or else the next one.
@@ -190,6 +192,19 @@ impl Git {
             _ => Err(GitError::unreadable("version", said)),
         }
     }
+}
+
+/// The path of a program that is only named, where it is found. Looked for once: with an environment of
+/// its own, a child that is only named would have to be forked, which is slower than spawning it.
+fn find_program(program: PathBuf) -> PathBuf {
+    if program.components().count() > 1 {
+        return program;
+    }
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(&program));
+    found.find(is_program).unwrap_or(program)
 }
 
 #[derive(Debug)]

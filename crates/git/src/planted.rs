@@ -4,9 +4,12 @@
 //! named there, with everything that our git can reach. What a person configured for all repositories
 //! (git-lfs, say) stays as it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use crate::durable::{SMALL, read_plain};
 use crate::{Git, GitError, Place};
@@ -27,7 +30,12 @@ pub(crate) async fn disarm(git: &Git, place: Place<'_>, programs: Programs) -> R
         // A path that a person gave, or a worktree that nobody has worked in yet.
         Place::Dir(_) => return Ok(Vec::new()),
     };
-    if !may_name_programs(&common_dir.join("config"))? && !may_name_programs(&git_dir.join("config.worktree"))? {
+    let configs = [common_dir.join("config"), git_dir.join("config.worktree")];
+    let mut named = false;
+    for config in &configs {
+        named |= git.configs.may_name_programs(config)?;
+    }
+    if !named {
         return Ok(Vec::new());
     }
     let list = git.command(place, "config").args(["--list", "--show-scope", "--includes", "-z"]);
@@ -35,15 +43,39 @@ pub(crate) async fn disarm(git: &Git, place: Place<'_>, programs: Programs) -> R
     Ok(settings_against(&listed, programs))
 }
 
-/// Whether a config file has a section that can name a program, or includes another file.
-fn may_name_programs(config: &Path) -> Result<bool, GitError> {
-    let text = match read_plain(config, SMALL) {
-        Ok(text) => text.to_ascii_lowercase(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(GitError::unreadable("config", format!("{}: {error}", config.display()))),
-    };
-    let sections: [&[u8]; 3] = [b"[filter", b"[merge", b"[include"];
-    Ok(sections.iter().any(|section| text.windows(section.len()).any(|window| window == *section)))
+/// What is known of config files, so that one which has not changed is not read for every call.
+#[derive(Debug, Default)]
+pub(crate) struct ConfigFiles {
+    seen: Mutex<HashMap<PathBuf, (FileStamp, bool)>>,
+}
+
+/// What changes with every write of a file. Unlike the time of its content, the time of its last change
+/// cannot be set by hand.
+type FileStamp = (u64, u64, i64, i64);
+
+impl ConfigFiles {
+    /// Whether a config file has a section that can name a program, or includes another file.
+    fn may_name_programs(&self, config: &Path) -> Result<bool, GitError> {
+        let unreadable = |error: io::Error| GitError::unreadable("config", format!("{}: {error}", config.display()));
+        let stamp = match config.symlink_metadata() {
+            Ok(meta) => (meta.ino(), meta.len(), meta.ctime(), meta.ctime_nsec()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, named)) = seen().get(config).filter(|(known, _)| *known == stamp) {
+            return Ok(*named);
+        }
+        let text = read_plain(config, SMALL).map_err(unreadable)?.to_ascii_lowercase();
+        let sections: [&[u8]; 3] = [b"[filter", b"[merge", b"[include"];
+        let named = sections.iter().any(|section| text.windows(section.len()).any(|window| window == *section));
+        // Only of a file that has been as it is for a while: two writes in one moment have one stamp.
+        let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs().cast_signed());
+        if age > stamp.2 + 2 {
+            seen().insert(config.to_owned(), (stamp, named));
+        }
+        Ok(named)
+    }
 }
 
 /// What git-lfs writes when it is installed for one repository.
