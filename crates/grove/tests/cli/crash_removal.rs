@@ -266,8 +266,8 @@ fn without_permission_nothing_is_half_done() {
         git.join("objects"),
         git.join("logs/refs/heads"),
         git.clone(),
-        grove.grove_home(),
     ];
+    // GROVE_HOME is not among them: every command gives its owner the right to it back.
     let (mut refusals, mut passes) = (0, 0);
     for verb in ["remove", "undo"] {
         for place in &places {
@@ -308,5 +308,5 @@ fn without_permission_nothing_is_half_done() {
         }
     }
     println!("{refusals} refusals for want of permission, {passes} that needed none, 0 violations");
-    assert!(refusals >= 10, "{refusals}");
+    assert!(refusals >= 8, "{refusals}");
 }
