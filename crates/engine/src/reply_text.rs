@@ -69,7 +69,7 @@ pub fn place(outcome: &Outcome, hints: &Hints, new_here: bool) -> Vec<String> {
         notices.push("Detected a stale isolated workspace reference and cleared it. Creating a new one.".to_owned());
     }
     if let How::Created(new) = &outcome.how {
-        notices.extend(new.notes.iter().map(|note| format!("Note: {note}.")));
+        notices.extend(new.notes.iter().map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
     }
     if !new_here {
         return notices;

@@ -102,6 +102,21 @@ pub fn remote_of_base<'a>(explicit: Option<&str>, chosen: Option<&'a str>, remot
     remotes.iter().find(named).map(|remote| remote.name.as_str()).or(chosen)
 }
 
+/// Whether work can go on without a remote's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    CanDoWithout,
+    Essential,
+}
+
+/// Why a remote did not answer.
+pub(crate) fn no_answer(error: &GitError) -> String {
+    match error {
+        GitError::TimedOut { after, .. } => format!("it did not answer within {} s", after.as_secs()),
+        other => other.line(),
+    }
+}
+
 /// What a remote was found to hold.
 #[derive(Debug)]
 pub enum Asked {
@@ -125,13 +140,15 @@ impl Asked {
 }
 
 impl Repository {
-    /// Asks the remote about the base and about the branch to be made, by policy.
+    /// Asks the remote about the base and about the branch to be made, by policy. Without an answer in
+    /// time it failed: sooner where it can be done without.
     pub(crate) async fn ask(
         &self,
         remote: &str,
         base: Option<&BranchName>,
         also: Option<&BranchName>,
         policy: FetchPolicy,
+        need: Need,
     ) -> Result<Asked, BaseError> {
         if policy == FetchPolicy::Never {
             return Ok(Asked::Skipped);
@@ -148,21 +165,25 @@ impl Repository {
         if branches.is_empty() {
             return Ok(Asked::Skipped);
         }
-        Ok(match self.update_tracking(remote, &branches, NETWORK).await {
+        let limit = match need {
+            Need::CanDoWithout => self.remote_options.fetch_timeout.unwrap_or(NETWORK),
+            Need::Essential => NETWORK,
+        };
+        Ok(match self.update_tracking(remote, &branches, limit).await {
             Ok(missing) => {
                 if let Some(stamp) = stamp {
                     File::create(stamp)?;
                 }
                 Asked::Fresh { missing }
             }
-            Err(BaseError::Git(error)) => Asked::Failed { line: error.line() },
+            Err(BaseError::Git(error)) => Asked::Failed { line: no_answer(&error) },
             Err(error) => return Err(error),
         })
     }
 
     /// Brings the remote-tracking refs of `branches` up to date and gives those that the remote
     /// does not have. One `ls-remote` tells what is there and only what differs is fetched, so the
-    /// usual case moves no objects at all.
+    /// usual case moves no objects at all. A remote that says nothing for `limit` has failed.
     pub async fn update_tracking(
         &self,
         remote: &str,
@@ -185,7 +206,7 @@ impl Repository {
             }
         }
         if !refspecs.is_empty() {
-            self.fetch(remote, &refspecs).await?;
+            self.fetch_within(remote, &refspecs, limit).await?;
         }
         Ok(missing)
     }
@@ -198,7 +219,7 @@ impl Repository {
         limit: Duration,
     ) -> Result<Vec<(String, CommitSha)>, GitError> {
         let access = self.access_remote(remote, Way::Fetch).await?;
-        let output = access.command("ls-remote", &[], refs).limit(limit).run().await?;
+        let output = access.run(access.command("ls-remote", &[], refs).limit(limit)).await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut found = Vec::new();
         for line in text.lines() {
@@ -220,8 +241,14 @@ impl Repository {
 
     /// Fetches exactly these refspecs and nothing else: no tags, no FETCH_HEAD, no pruning.
     pub async fn fetch(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
+        self.fetch_within(remote, refspecs, NETWORK).await
+    }
+
+    /// The same, unless the remote says nothing for so long. A fetch that goes on, however slowly, tells
+    /// its progress.
+    async fn fetch_within(&self, remote: &str, refspecs: &[String], silence: Duration) -> Result<(), GitError> {
         let flags = [
-            "--quiet",
+            "--progress",
             "--atomic",
             "--no-tags",
             "--no-write-fetch-head",
@@ -230,11 +257,11 @@ impl Repository {
             "--no-recurse-submodules",
         ];
         let access = self.access_remote(remote, Way::Fetch).await?;
-        let mut fetch = access.command("fetch", &flags, refspecs);
+        let mut fetch = access.command("fetch", &flags, refspecs).silence_limit(silence);
         if let Some(creation) = self.remote_options.creation {
             fetch = fetch.env("GIT_REFLOG_ACTION", reflog_reason(creation));
         }
-        fetch.run().await.map(drop)
+        access.run(fetch).await.map(drop)
     }
 
     fn fetch_stamp(&self, remote: &str, branch: &BranchName) -> Result<PathBuf, BaseError> {
@@ -295,7 +322,7 @@ impl Repository {
         let is_commit = name.parse::<CommitSha>().is_ok();
         let Some(branch) = BranchName::parse(on_remote.unwrap_or(&name)).ok().filter(|_| !is_commit) else {
             // `HEAD~2`, a commit id: nothing that a remote could be asked for.
-            let asked = self.ask(remote, None, also, policy).await?;
+            let asked = self.ask(remote, None, also, policy, Need::CanDoWithout).await?;
             return Ok((self.base_here(&name).await?, asked));
         };
         let tracking = tracking_ref(remote, &branch);
@@ -305,7 +332,10 @@ impl Repository {
         // repository keeps the remote's branches as its own.)
         let untracked = known.get(&tracking).is_none() && patterns.iter().any(|name| known.get(name).is_some());
         let ours_alone = untracked && !self.bare;
-        let asked = self.ask(remote, (!ours_alone).then_some(&branch), also, policy).await?;
+        // A short id is not among the refs.
+        let is_known = patterns.iter().any(|name| known.get(name).is_some()) || self.commit_of(&name).await?.is_some();
+        let need = if is_known { Need::CanDoWithout } else { Need::Essential };
+        let asked = self.ask(remote, (!ours_alone).then_some(&branch), also, policy, need).await?;
         let not_fetched = match &asked {
             Asked::Failed { line } => Some(line.clone()),
             _ => None,

@@ -39,6 +39,8 @@ use crate::{environment, processes, redact};
 const QUICK: Duration = Duration::from_secs(60);
 /// Checkouts, fetches, clones.
 const LONG: Duration = Duration::from_secs(15 * 60);
+/// How much of git's output is read at once, at least.
+const PIPE_READ_SIZE: usize = 8 * 1024;
 /// From asking a process to end to ending it, and from git's end to giving up on its pipes.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -176,6 +178,7 @@ impl Git {
             env: Vec::new(),
             stdin: None,
             limit: QUICK,
+            silence_limit: None,
             session: false,
             inspects: false,
             disarmed: None,
@@ -227,6 +230,7 @@ pub struct Invocation<'a> {
     env: Vec<(OsString, OsString)>,
     stdin: Option<Vec<u8>>,
     limit: Duration,
+    silence_limit: Option<Duration>,
     session: bool,
     inspects: bool,
     disarmed: Option<Programs>,
@@ -313,6 +317,12 @@ impl Invocation<'_> {
 
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// Ends the call when it writes nothing for so long: for one that says how far it has come.
+    pub(crate) fn silence_limit(mut self, limit: Duration) -> Self {
+        self.silence_limit = Some(limit);
         self
     }
 
@@ -437,8 +447,12 @@ impl Invocation<'_> {
         let stdin = self.stdin.clone();
         let may_wait = self.session || self.limit == INSPECT_TIMEOUT;
         let status = {
-            let finish = running.finish(stdin, &mut stdout, &mut stderr);
+            let heard = Notify::new();
+            let finish = running.finish(stdin, &mut stdout, &mut stderr, &heard);
             tokio::pin!(finish);
+            let silence_limit = self.silence_limit.unwrap_or(self.limit);
+            let silence = tokio::time::sleep(silence_limit);
+            tokio::pin!(silence);
             let (limit, kept) = (tokio::time::sleep(left), tokio::time::sleep(PLACE_KEPT));
             tokio::pin!(limit, kept);
             let interrupted = self.git.interrupt.now.notified();
@@ -447,6 +461,10 @@ impl Invocation<'_> {
                 tokio::select! {
                     status = &mut finish => break Ok(status.map_err(failed)?),
                     () = &mut limit => break Err(GitError::TimedOut { what: self.what(), after: self.limit }),
+                    () = heard.notified() => silence.as_mut().reset(tokio::time::Instant::now() + silence_limit),
+                    () = &mut silence => {
+                        break Err(GitError::TimedOut { what: self.what(), after: silence_limit });
+                    }
                     () = &mut interrupted => break Err(GitError::Interrupted { what: self.what() }),
                     () = &mut kept, if may_wait && permit.is_some() => drop(permit.take()),
                 }
@@ -521,6 +539,7 @@ impl Running {
         stdin: Option<Vec<u8>>,
         stdout: &mut Vec<u8>,
         stderr: &mut Vec<u8>,
+        heard: &Notify,
     ) -> io::Result<ExitStatus> {
         let (out, err) = (self.child.stdout.take(), self.child.stderr.take());
         let input = self.child.stdin.take();
@@ -530,7 +549,7 @@ impl Running {
                 let _ = pipe.write_all(&bytes).await;
             }
         };
-        let pipes = async { tokio::join!(write, drain(out, stdout), drain(err, stderr)) };
+        let pipes = async { tokio::join!(write, drain(out, stdout, heard), drain(err, stderr, heard)) };
         tokio::pin!(pipes);
         let status = tokio::select! {
             status = self.child.wait() => status?,
@@ -562,16 +581,24 @@ impl Drop for Running {
     }
 }
 
-async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) {
-    if let Some(mut pipe) = pipe {
-        let _ = pipe.read_to_end(into).await;
+/// Reads a pipe to its end, and tells whenever something came.
+async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, heard: &Notify) {
+    let Some(mut pipe) = pipe else { return };
+    while {
+        into.reserve(PIPE_READ_SIZE);
+        pipe.read_buf(into).await
+    }
+    .is_ok_and(|bytes| bytes > 0)
+    {
+        heard.notify_one();
     }
 }
 
 /// The line that says why: git's first `error:` or `fatal:`, since what follows is usually a
 /// consequence.
 fn useful_line(stderr: &str, status: ExitStatus) -> String {
-    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    // Progress writes over its own line.
+    let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
     let told =
         lines().find_map(|line| line.strip_prefix("fatal:").or_else(|| line.strip_prefix("error:"))).map(str::trim);
     let line = told.or_else(|| lines().rfind(|line| !line.starts_with("hint:")));
@@ -597,6 +624,7 @@ mod tests {
                 "unable to create file a: No space left on device",
             ),
             ("ssh: connect to host h port 22: refused\n", "ssh: connect to host h port 22: refused"),
+            ("Receiving objects:   1%\rReceiving objects:   2%\rfatal: early EOF\n", "early EOF"),
             ("", "it ended with exit status: 1 and said nothing"),
         ] {
             assert_eq!(useful_line(stderr, status), line);

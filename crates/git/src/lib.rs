@@ -56,6 +56,6 @@ pub mod verdict;
 pub mod worktree;
 
 pub use command::{Git, GitError, Place};
-pub use network::RemoteOptions;
+pub use network::{OnWait, RemoteOptions};
 pub use removal::Look;
 pub use repository::Repository;

@@ -6,14 +6,18 @@
 //! which is gone afterwards: its config says the address and nothing else that was not written here,
 //! and its objects and refs are the repository's. The person's own config (`~/.gitconfig`) holds.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use grove_model::Nonce;
 
-use crate::command::Invocation;
+use crate::command::{Invocation, Output};
 use crate::credentials::Shown;
 use crate::durable::{SMALL, read_plain};
 use crate::lock::grove_dir;
@@ -31,6 +35,41 @@ pub(crate) enum Way {
 pub struct RemoteOptions {
     /// The creation that fetches: reflogs of the refs that its fetches make name it.
     pub creation: Option<Nonce>,
+    /// How long a remote may stay silent where what is known here will do; otherwise, and without a
+    /// value, [`crate::base::NETWORK`].
+    pub fetch_timeout: Option<Duration>,
+    /// Is told of a remote that lets its caller wait.
+    pub on_wait: Option<OnWait>,
+}
+
+/// How long a remote is waited for before the caller is told.
+const WAIT_NOTICE_AFTER: Duration = Duration::from_secs(3);
+
+/// Is told the name of a remote that lets its caller wait, once.
+#[derive(Clone)]
+pub struct OnWait(Arc<WaitNotice>);
+
+struct WaitNotice {
+    told: AtomicBool,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl OnWait {
+    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(WaitNotice { told: AtomicBool::new(false), tell: Box::new(tell) }))
+    }
+
+    fn tell(&self, remote: &str) {
+        if !self.0.told.swap(true, Ordering::Relaxed) {
+            (self.0.tell)(remote);
+        }
+    }
+}
+
+impl fmt::Debug for OnWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnWait").field("told", &self.0.told).finish_non_exhaustive()
+    }
 }
 
 /// A remote that can be talked to for as long as this value lives.
@@ -99,6 +138,20 @@ impl Repository {
 }
 
 impl RemoteAccess<'_> {
+    /// Runs a call of [`Self::command`]. A caller that wants to know is told when the remote takes long.
+    pub(crate) async fn run(&self, call: Invocation<'_>) -> Result<Output, GitError> {
+        let call = call.run();
+        let Some(on_wait) = &self.repo.remote_options.on_wait else { return call.await };
+        tokio::pin!(call);
+        match tokio::time::timeout(WAIT_NOTICE_AFTER, &mut call).await {
+            Ok(done) => done,
+            Err(_) => {
+                on_wait.tell(&self.name);
+                call.await
+            }
+        }
+    }
+
     /// A call that names the remote and what follows it.
     pub(crate) fn command(&self, subcommand: &'static str, flags: &[&str], rest: &[String]) -> Invocation<'_> {
         let program = match subcommand {

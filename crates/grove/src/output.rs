@@ -193,6 +193,15 @@ pub fn spinner(message: &'static str, json_wanted: bool) -> ProgressBar {
     bar
 }
 
+/// Says what is waited for: beside the spinner, or in a line of its own where none turns.
+pub fn waiting(spinner: &ProgressBar, text: String) {
+    if spinner.is_hidden() {
+        eprintln!("{text}");
+    } else {
+        spinner.set_message(text);
+    }
+}
+
 /// How far something has come, where a person waits for it.
 pub fn bar(message: &'static str, json_wanted: bool) -> ProgressBar {
     if json_wanted || !std::io::stderr().is_terminal() {

@@ -13,6 +13,7 @@ mod postgres;
 mod repo;
 mod sandbox;
 mod server;
+mod silent;
 mod terminal;
 
 pub use canonical::Canonical;
@@ -24,6 +25,7 @@ pub use postgres::Postgres;
 pub use repo::{TestRepo, gits, hermetic_git};
 pub use sandbox::{Ran, Sandbox, ran};
 pub use server::{Answer, TestServer};
+pub use silent::SilentServer;
 pub use terminal::Terminal;
 
 use std::path::Path;

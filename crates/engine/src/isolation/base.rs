@@ -1,7 +1,7 @@
 //! What a codebase's base branch is at this moment.
 
-use grove_git::Repository;
 use grove_git::base::{Base, BaseWish, FetchPolicy, choose_remote};
+use grove_git::{RemoteOptions, Repository};
 use grove_model::Codebase;
 
 use super::{Isolation, IsolationError, with_repository_settings};
@@ -12,6 +12,8 @@ impl Isolation {
     pub async fn base(&self, codebase: &Codebase, fetch: Option<FetchPolicy>) -> Result<Base, IsolationError> {
         let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let options = RemoteOptions { fetch_timeout: Some(settings.fetch_timeout()), ..RemoteOptions::default() };
+        let repo = repo.with_remote_options(options);
         let remotes = repo.remotes().await?;
         let remote = choose_remote(settings.remote(), &remotes)?;
         let (setting, recorded) = (settings.base_branch(), codebase.default_branch.as_deref());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grove_git::base::choose_remote;
-use grove_git::{Git, Repository};
+use grove_git::{Git, OnWait, Repository};
 use grove_model::{
     AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, Kind, Moment, Nonce, PrHead, Status, Work,
 };
@@ -104,17 +104,24 @@ pub struct Isolation {
     pub(crate) forge: Option<Arc<dyn Forge>>,
     /// This machine, as records name it.
     pub(crate) node: String,
+    /// Is told of a remote that lets a creation wait.
+    on_wait: Option<OnWait>,
 }
 
 impl Isolation {
     pub fn new(git: Git, store: Store, settings: Settings) -> Self {
         let provider = Arc::new(WorktreeProvider::new(git.clone()));
-        Self { git, store, settings, provider, forge: None, node: node() }
+        Self { git, store, settings, provider, forge: None, node: node(), on_wait: None }
     }
 
     /// The same, with somebody to ask about pull requests.
     pub fn connected_to(self, forge: Arc<dyn Forge>) -> Self {
         Self { forge: Some(forge), ..self }
+    }
+
+    /// The same, for a caller that wants to know of a remote that lets its creation wait.
+    pub fn telling_of_waits(self, on_wait: OnWait) -> Self {
+        Self { on_wait: Some(on_wait), ..self }
     }
 
     /// The environment of a work: the one that it has, or a new one. Somebody who is making it
@@ -359,6 +366,7 @@ impl Isolation {
             nonce: new.nonce,
             settings,
             journal: &journal,
+            on_wait: self.on_wait.as_ref(),
         };
         let made = tokio::select! {
             made = self.provider.create(&request) => made,

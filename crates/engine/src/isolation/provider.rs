@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use grove_git::OnWait;
 use grove_git::base::Base;
 use grove_git::worktree::{BranchIntent, Journal};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Nonce, Work};
@@ -23,6 +24,8 @@ pub struct IsolationRequest<'a> {
     /// With those of the repository.
     pub settings: &'a Settings,
     pub journal: &'a dyn Journal,
+    /// Is told of a remote that lets the creation wait.
+    pub on_wait: Option<&'a OnWait>,
 }
 
 /// What was made, and how to take it back if the record cannot be written.

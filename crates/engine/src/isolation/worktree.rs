@@ -47,7 +47,11 @@ impl IsolationProvider for WorktreeProvider {
     }
 
     async fn create(&self, request: &IsolationRequest<'_>) -> Result<Made, IsolationError> {
-        let options = RemoteOptions { creation: Some(request.nonce) };
+        let options = RemoteOptions {
+            creation: Some(request.nonce),
+            fetch_timeout: Some(request.settings.fetch_timeout()),
+            on_wait: request.on_wait.cloned(),
+        };
         let repo = self.repository(request.codebase).with_remote_options(options);
         let failed = |error: AddError| IsolationError::Add { branch: request.branch.clone(), error: Box::new(error) };
         let remotes = repo.remotes().await?;

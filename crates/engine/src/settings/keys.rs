@@ -52,6 +52,7 @@ pub const KEYS: &[Key] = &[
     key("worktree.base_branch", Shape::Text, None).in_repository(),
     key("worktree.remote", Shape::Text, None),
     key("worktree.fetch", Shape::OneOf(&["auto", "always", "never"]), Some("auto")).in_repository(),
+    key("worktree.fetch_timeout", Shape::Duration { least: 1 }, Some("15s")),
     key("worktree.copy", Shape::List, Some("")).in_repository(),
     key("worktree.submodules", Shape::Bool, Some("true")).in_repository(),
     key("worktree.branch_prefix", Shape::BranchPrefix, Some("")).in_repository(),

@@ -14,6 +14,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use grove_git::base::FetchPolicy;
 use grove_git::finish::Method;
@@ -195,6 +196,11 @@ impl Settings {
             Some("never") => FetchPolicy::Never,
             _ => FetchPolicy::Auto,
         }
+    }
+
+    /// How long a remote may stay silent where the base is known without it.
+    pub fn fetch_timeout(&self) -> Duration {
+        Duration::from_secs(self.count("worktree.fetch_timeout"))
     }
 
     /// Patterns of ignored files to copy.

@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use grove_git::Git;
+use grove_git::{Git, OnWait};
 use grove_model::{Codebase, ConversationId, Event, Incoming, MessageId};
 use grove_store::{Accepted, Conversation, Message, Store, StoreError};
 use serde::Serialize;
@@ -91,6 +91,8 @@ pub struct Desk<'a> {
     pub talks: &'a Talks,
     pub conversation: &'a Conversation,
     pub message: &'a Message,
+    /// Is told of a remote that lets a creation wait.
+    pub on_wait: OnWait,
 }
 
 impl Talks {

@@ -4,16 +4,17 @@ use std::convert::Infallible;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use grove_git::OnWait;
 use grove_model::{ConversationId, Event, Moment, WorkError};
 use grove_store::{Conversation, End, Message, StoreError, TurnKey};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::after::Left;
 use super::work::Written;
 use super::{Desk, TalkEvent, Talks};
 use crate::agent::Cancel;
 use crate::commands::{self, Deed, Parsed};
-use crate::isolation::IsolationError;
+use crate::isolation::{Isolation, IsolationError};
 use crate::owner::LEASE;
 use crate::{Problem, reply_text};
 
@@ -183,10 +184,13 @@ impl Talks {
     async fn one_message(&self, key: &TurnKey, cancelled: watch::Receiver<Option<Cancel>>) -> Result<(), StoreError> {
         let Some(message) = self.store.begin_message(key).await? else { return Ok(()) };
         let Some(conversation) = self.store.conversation(key.conversation).await? else { return Ok(()) };
-        let desk = Desk { talks: self, conversation: &conversation, message: &message };
+        let (waits, mut waited_for) = mpsc::unbounded_channel();
+        // Only this message's own words wait for it; a channel that is closed needs them no longer.
+        let on_wait = OnWait::new(move |remote| drop(waits.send(remote.to_owned())));
+        let desk = Desk { talks: self, conversation: &conversation, message: &message, on_wait };
         let ending = match self.verdict_on(&message) {
             Some(ending) => ending,
-            None => match Box::pin(desk.begin(key, cancelled)).await {
+            None => match desk.begin_telling_of_waits(key, cancelled, &mut waited_for).await {
                 Ok(ending) => ending,
                 Err(Broken::Problem(problem)) => Ending::refused(&problem),
                 Err(Broken::Store(error)) => return Err(error),
@@ -242,15 +246,33 @@ impl Talks {
 }
 
 impl Desk<'_> {
+    /// Begins, and says meanwhile which remote it waits for.
+    async fn begin_telling_of_waits(
+        &self,
+        key: &TurnKey,
+        cancelled: watch::Receiver<Option<Cancel>>,
+        waited_for: &mut mpsc::UnboundedReceiver<String>,
+    ) -> Result<Ending, Broken> {
+        let mut begun = Box::pin(self.begin(key, cancelled));
+        loop {
+            tokio::select! {
+                ending = &mut begun => return ending,
+                Some(remote) = waited_for.recv() => {
+                    self.say(key, &[crate::words::done::waiting_for_remote(&remote)]).await?;
+                }
+            }
+        }
+    }
+
     /// What is about a repository that is not registered yet makes it a codebase first.
     async fn begin(&self, key: &TurnKey, cancelled: watch::Receiver<Option<Cancel>>) -> Result<Ending, Broken> {
         let Some(repository) = self.wanted_repository() else { return self.dispatch(key, cancelled).await };
         if let Some(ending) = self.register(key, repository, &cancelled).await? {
             return Ok(ending);
         }
-        let (talks, message) = (self.talks, self.message);
+        let (talks, message, on_wait) = (self.talks, self.message, self.on_wait.clone());
         let Some(conversation) = talks.store.conversation(key.conversation).await? else { return Ok(Ending::silent()) };
-        Desk { talks, conversation: &conversation, message }.dispatch(key, cancelled).await
+        Desk { talks, conversation: &conversation, message, on_wait }.dispatch(key, cancelled).await
     }
 
     async fn dispatch(&self, key: &TurnKey, cancelled: watch::Receiver<Option<Cancel>>) -> Result<Ending, Broken> {
@@ -307,6 +329,11 @@ impl Desk<'_> {
         self.talks.store.say(key, self.message.id, &clean).await?;
         self.talks.said(self.conversation, None);
         Ok(())
+    }
+
+    /// Makes environments, telling of remotes that let it wait.
+    pub fn isolation(&self) -> Isolation {
+        self.talks.isolation.clone().telling_of_waits(self.on_wait.clone())
     }
 
     pub fn reference(&self) -> grove_store::ConversationRef {

@@ -151,7 +151,7 @@ impl Desk<'_> {
             conversation: Some(self.reference()),
             by: CreatedBy { platform: Some(self.conversation.platform.clone()), user: self.message.user.clone() },
         };
-        let outcome = self.talks.isolation.create(codebase, &wish).await.map_err(Broken::blocked)?;
+        let outcome = self.isolation().create(codebase, &wish).await.map_err(Broken::blocked)?;
         if let Some(pull_request) = &hints.pull_request {
             let branch = hints.pr_branch.clone().filter(|_| !hints.is_fork_pr);
             let news = PullRequestNews { pull_request: (**pull_request).clone(), branch };

@@ -13,6 +13,11 @@ use crate::forge::Opened;
 use crate::removal::{Hibernated, Removed, TrashedFolder};
 use crate::sync::Synced;
 
+/// A remote lets a creation wait.
+pub fn waiting_for_remote(remote: &str) -> String {
+    format!("Waiting for `{remote}` to answer…")
+}
+
 pub fn removed(branch: &str, removed: &Removed, keep_days: u64) -> Vec<String> {
     match removed {
         Removed::Gone => vec![format!("The folder of `{branch}` was gone already; its record has ended.")],

@@ -8,7 +8,9 @@ use grove_model::{BranchName, CommitSha, Moment, Nonce};
 
 use super::withdraw::delete_own_tracking;
 use super::{AddError, BranchIntent, UpstreamIntent};
-use crate::base::{Asked, Base, BaseWish, FetchPolicy, NETWORK, pull_request_refs, reflog_reason, tracking_ref};
+use crate::base::{
+    Asked, Base, BaseWish, FetchPolicy, NETWORK, Need, no_answer, pull_request_refs, reflog_reason, tracking_ref,
+};
 use crate::holder::find_holder;
 use crate::upstream::{Upstream, lock_config};
 use crate::{GitError, Repository};
@@ -98,7 +100,7 @@ async fn own_branch(repo: &Repository, wanted: &Wanted<'_>, here: Option<CommitS
     let (base, mut asked) = repo.base(&wanted.base, wanted.base_remote, wanted.fetch, same.then_some(branch)).await?;
     let warnings = base_warning(&base, &asked).into_iter().collect();
     if let (false, Some(remote)) = (same, wanted.remote) {
-        asked = repo.ask(remote, None, Some(branch), wanted.fetch).await?;
+        asked = repo.ask(remote, None, Some(branch), wanted.fetch, Need::CanDoWithout).await?;
     }
     let there = match wanted.remote.map(|remote| tracking_ref(remote, branch)) {
         Some(name) => repo.refs(std::slice::from_ref(&name)).await?.get(&name).map(|line| line.at.clone()),
@@ -203,7 +205,7 @@ async fn known_base(repo: &Repository, wanted: &Wanted<'_>) -> Option<Base> {
 }
 
 fn fetch_failed(remote: &str, what: &str, error: &GitError) -> AddError {
-    AddError::FetchFailed { remote: remote.to_owned(), what: what.to_owned(), line: error.line() }
+    AddError::FetchFailed { remote: remote.to_owned(), what: what.to_owned(), line: no_answer(error) }
 }
 
 /// Where the commits of a branch are kept that this creation replaces.

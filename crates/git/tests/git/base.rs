@@ -1,7 +1,10 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
+use grove_git::RemoteOptions;
 use grove_git::base::{Base, BaseError, BaseWish, FetchPolicy, choose_remote};
-use grove_testkit::TestRepo;
+use grove_testkit::{SilentServer, TestRepo};
 
 use crate::{World, branch, own, with_every_git};
 
@@ -183,6 +186,63 @@ async fn words_of_a_person_may_be_anything_that_names_a_commit() {
             let error = base(world, explicit(nonsense), FetchPolicy::Always).await.unwrap_err();
             assert!(matches!(error, BaseError::Unknown(_)), "{nonsense}: {error}");
         }
+    })
+    .await;
+}
+
+/// Far below a minute, and far above what git needs.
+const SOON: Duration = Duration::from_secs(30);
+
+fn impatient(world: &World) -> grove_git::Repository {
+    let fetch_timeout = Some(Duration::from_secs(2));
+    world.repo.clone().with_remote_options(RemoteOptions { fetch_timeout, ..RemoteOptions::default() })
+}
+
+#[tokio::test]
+async fn a_silent_remote_is_given_up_soon_where_the_base_is_known() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let silent = SilentServer::start();
+        world.test.git(&["remote", "set-url", "origin", &silent.url()]);
+        let repo = impatient(world);
+        let known = ["origin/main", &world.test.sha("main")[..10]];
+        for name in known {
+            let began = Instant::now();
+            let found = repo.base(&explicit(name), Some("origin"), FetchPolicy::Always, Some(&branch("new"))).await;
+            let (found, _) = found.unwrap();
+            assert_eq!(found.sha.as_str(), world.test.sha("main"), "{name}");
+            assert!(began.elapsed() < SOON, "{name}: {:?}", began.elapsed());
+        }
+        let (found, _) = repo.base(&BaseWish::default(), Some("origin"), FetchPolicy::Always, None).await.unwrap();
+        assert_eq!(found.not_fetched.as_deref(), Some("it did not answer within 2 s"));
+        assert!(silent.calls() > known.len());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_remote_that_falls_silent_in_a_fetch_is_given_up_soon_too() {
+    with_every_git(TestRepo::with_git_and_origin, async |world| {
+        let test = &world.test;
+        let old = test.sha("origin/main");
+        test.push_commit("refs/heads/main", "origin/main", "later");
+        // In the place of ssh: answers the first call, and never the second.
+        let (ssh, called) = (test.dir().join("ssh"), test.dir().join("called"));
+        let text = format!(
+            "#!/bin/sh\nif [ -e {0} ]; then exec sleep 600; fi\ntouch {0}\nexec sh -c \"$2\"\n",
+            called.display()
+        );
+        fs::write(&ssh, text).unwrap();
+        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+        let config = test.home().join(".gitconfig");
+        let lines = format!("[core]\n\tsshCommand = {}\n[ssh]\n\tvariant = simple\n", ssh.display());
+        fs::write(&config, fs::read_to_string(&config).unwrap() + &lines).unwrap();
+        test.git(&["remote", "set-url", "origin", &format!("ssh://host{}", test.origin().display())]);
+        let began = Instant::now();
+        let found = impatient(world).base(&BaseWish::default(), Some("origin"), FetchPolicy::Always, None).await;
+        let (found, _) = found.unwrap();
+        assert!(called.exists() && began.elapsed() < SOON, "{:?}", began.elapsed());
+        assert_eq!(found.not_fetched.as_deref(), Some("it did not answer within 2 s"));
+        assert_eq!(found.sha.as_str(), old);
     })
     .await;
 }

@@ -58,7 +58,7 @@ async fn cut(world: &World, wanted: &Wanted<'_>, step: usize, nonce: Nonce) -> O
 
 /// The repository as a creation with this nonce uses it.
 fn of_creation(world: &World, nonce: Nonce) -> Repository {
-    world.repo.clone().with_remote_options(RemoteOptions { creation: Some(nonce) })
+    world.repo.clone().with_remote_options(RemoteOptions { creation: Some(nonce), ..RemoteOptions::default() })
 }
 
 /// Refuses the n-th step, as a store that cannot be written would.

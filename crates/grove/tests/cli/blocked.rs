@@ -1,10 +1,12 @@
 //! Creation that cannot be: one clear sentence, and nothing changed.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use grove_testkit::{Ran, TestRepo, both_engines};
+use grove_testkit::{Ran, SilentServer, TestRepo, both_engines};
 
 use crate::{created, folders, on, refused, sandbox};
 
@@ -49,6 +51,55 @@ both_engines! {
             assert!(message.contains(what) && message.contains("left alone"), "{message}");
         }
         assert_eq!(fs::read_to_string(parent.join("file")).unwrap(), "mine");
+    }
+}
+
+const WAITING: &str = "Waiting for `origin` to answer…";
+
+#[test]
+fn a_remote_that_does_not_answer_is_named_and_given_up_where_the_base_is_known() {
+    let grove = sandbox(TestRepo::with_origin());
+    let silent = SilentServer::start();
+    grove.repo.git(&["remote", "set-url", "origin", &silent.url()]);
+    let began = Instant::now();
+    let mut command = grove.command(["worktree", "create", "x", "--json"]);
+    let ran = Ran::from(command.env("GROVE_WORKTREE_FETCH_TIMEOUT", "4s")).ok();
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert_eq!(ran.json()["branch"], "x", "standard output is JSON alone");
+    assert_eq!(ran.stderr.matches(WAITING).count(), 1, "{}", ran.stderr);
+    let warning = "the remote could not be asked (it did not answer within 4 s), so `origin/main` is used as it was \
+                   last seen; its newest commit is";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    assert_eq!(grove.repo.git(&["rev-parse", "x"]), grove.repo.sha("origin/main"));
+}
+
+#[test]
+fn a_remote_that_is_needed_is_waited_for_longer() {
+    let grove = sandbox(TestRepo::with_origin());
+    let silent = SilentServer::start();
+    grove.repo.git(&["remote", "set-url", "origin", &silent.url()]);
+    grove.repo.git(&["branch", "other"]);
+    for args in
+        [&["x", "--from", "develop"][..], &["other", "--kind", "pr", "--id", "5"], &["--kind", "review", "--id", "6"]]
+    {
+        let silent = SilentServer::start();
+        grove.repo.git(&["remote", "set-url", "origin", &silent.url()]);
+        let mut command = grove.command(["worktree", "create", "--json"].iter().chain(args));
+        command.env("GROVE_WORKTREE_FETCH_TIMEOUT", "1s").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Comes after three seconds, when it would have been given up.
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        silent.hang_up();
+        let mut stdout = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{args:?}: {stdout}");
+        assert_eq!(line.trim_end(), WAITING, "{args:?}");
+        assert!(
+            stdout.contains("remote_unreachable") && !stdout.contains("did not answer within"),
+            "{args:?}: {stdout}"
+        );
     }
 }
 

@@ -28,7 +28,7 @@ pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
         conversation: None,
         by: CreatedBy { platform: Some(desk.conversation.platform.clone()), user: desk.message.user.clone() },
     };
-    let outcome = desk.talks.isolation.create(&codebase, &wish).await?;
+    let outcome = desk.isolation().create(&codebase, &wish).await?;
     let store = &desk.talks.store;
     if !store.bind_conversation(&desk.reference(), codebase.id, outcome.environment.id).await? {
         return Err(IsolationError::InTheMaking { work: outcome.environment.work.to_string() }.into());

@@ -6,6 +6,8 @@ use grove_engine::Problem;
 use grove_engine::isolation::resolve::Relation;
 use grove_engine::isolation::{CreatedBy, Hints, How, Outcome, Wish};
 use grove_engine::view::View;
+use grove_engine::words::done;
+use grove_git::OnWait;
 use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
 
 use super::{Context, Done, view_of};
@@ -49,9 +51,11 @@ pub async fn run(context: &Context, args: Args) -> Done {
     let wish = wish(&args)?;
     let store = context.store().await?;
     let waiting = output::spinner("Making the worktree", context.json);
+    let spinner = waiting.clone();
+    let on_wait = OnWait::new(move |remote| output::waiting(&spinner, done::waiting_for_remote(remote)));
     let made = async {
         let codebase = context.codebases(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
-        let isolation = context.isolation(&store);
+        let isolation = context.isolation(&store).telling_of_waits(on_wait);
         let outcome = isolation.create(&codebase, &wish).await?;
         let view = match &outcome.how {
             How::Created(new) => isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?,

@@ -276,3 +276,23 @@ both_engines! {
         assert!(said[0].starts_with("The codebase of this conversation is not registered any more"), "{said:?}");
     }
 }
+
+/// One notice, while the remote is waited for; then the local base is used, and that is said.
+#[test]
+fn a_remote_that_does_not_answer_is_told_once() {
+    let grove = crate::sandbox(TestRepo::with_origin());
+    grove.grove(["codebase", "add", "--json"]).ok();
+    let silent = grove_testkit::SilentServer::start();
+    grove.repo.git(&["remote", "set-url", "origin", &silent.url()]);
+    let mut command = serve(&grove);
+    command.env("GROVE_WORKTREE_FETCH_TIMEOUT", "4s");
+    let server = TestServer::run(command, &grove);
+    let waiting = "Waiting for `origin` to answer…";
+    let said = server.ask("c", "git branch --show-current");
+    assert_eq!(said.iter().filter(|text| *text == waiting).count(), 1, "{said:?}");
+    assert_eq!(said[0], waiting);
+    assert!(said[1].contains("`origin/main` is used as it was last seen; its newest commit is"), "{said:?}");
+    let created = server.ask("d", "/worktree create y");
+    assert_eq!(created[0], waiting, "{created:?}");
+    assert!(created.last().unwrap().contains("Working in isolated branch `y`"), "{created:?}");
+}
