@@ -203,7 +203,12 @@ impl Isolation {
         found: &mut HashMap<EnvironmentId, Verdict>,
     ) {
         for environment in environments {
-            let Some(Verdict::Unmerged { ahead, behind }) = found.get(&environment.id).cloned() else { continue };
+            let (ahead, behind) = match found.get(&environment.id) {
+                Some(Verdict::Unmerged { ahead, behind }) => (*ahead, *behind),
+                // A pull request that got no commit here since it was merged.
+                Some(Verdict::Fresh { behind }) if is_pull_request(environment) => (0, *behind),
+                _ => continue,
+            };
             let told = environment.metadata.pr.as_ref().filter(|pr| pr.is_merged()).and_then(|pr| pr.head.clone());
             let merged = match (told, &self.forge) {
                 (Some(told), _) => Some(told),
@@ -221,6 +226,10 @@ impl Standing {
     pub fn is_merged(&self) -> bool {
         self.verdict.merged_by().is_some()
     }
+}
+
+fn is_pull_request(environment: &Environment) -> bool {
+    matches!(environment.work.kind(), Kind::Pr | Kind::Review)
 }
 
 fn not_asked() -> Verdict {
@@ -259,8 +268,7 @@ fn subject(
         }
     };
     // A pull request's commits were made elsewhere.
-    let pull_request = matches!(environment.work.kind(), Kind::Pr | Kind::Review);
-    let had_own = worked_on || (pull_request && environment.head_sha != environment.base_sha);
+    let had_own = worked_on || (is_pull_request(environment) && environment.head_sha != environment.base_sha);
     let bases = environment.base_ref.as_deref().map(|base| tips.bases(base)).unwrap_or_default();
     Ok(Subject { head, base_sha: environment.base_sha.clone(), bases, had_own })
 }

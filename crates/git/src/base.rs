@@ -264,7 +264,7 @@ impl Repository {
         access.run(fetch).await.map(drop)
     }
 
-    fn fetch_stamp(&self, remote: &str, branch: &BranchName) -> Result<PathBuf, BaseError> {
+    pub(crate) fn fetch_stamp(&self, remote: &str, branch: &BranchName) -> Result<PathBuf, BaseError> {
         let dir = grove_dir(&self.common_dir)?.join("fetched");
         fs::create_dir_all(&dir)?;
         Ok(dir.join(short_hash(format!("{remote}\0{branch}").as_bytes(), 16)))
@@ -410,7 +410,8 @@ pub(crate) fn pull_request_refs(number: u64) -> [String; 2] {
     [format!("refs/pull/{number}/head"), format!("refs/merge-requests/{number}/head")]
 }
 
-fn is_fresh(stamp: &std::path::Path) -> bool {
+/// Whether a remote was asked about a branch within [`FRESH`].
+pub(crate) fn is_fresh(stamp: &std::path::Path) -> bool {
     let modified = fs::metadata(stamp).and_then(|meta| meta.modified());
     // A stamp from the future (the clock went back) proves nothing.
     modified.is_ok_and(|then| SystemTime::now().duration_since(then).is_ok_and(|age| age < FRESH))

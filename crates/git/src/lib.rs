@@ -45,6 +45,7 @@ pub mod push;
 pub mod quarantine;
 pub mod reading;
 pub mod redact;
+pub mod refresh;
 pub mod refs;
 pub mod removal;
 pub mod repository;

@@ -10,17 +10,22 @@ mod room;
 mod schedule;
 mod select;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use grove_git::refresh::OutdatedBase;
+use grove_git::verdict::Tips;
+use grove_git::{RemoteOptions, Repository};
 use grove_model::{Codebase, Environment, Moment};
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use crate::isolation::{Isolation, IsolationError};
+use crate::isolation::{Isolation, IsolationError, with_repository_settings};
 use crate::owner::this_process;
 use crate::removal::{Asker, BranchWish, Plan, RefusedAction, RemovalWish};
 use crate::standing::{Standing, last_change};
 use crate::words::Problem;
+use crate::words::done::outdated_base;
 
 pub use closed::Closed;
 pub use room::Full;
@@ -32,6 +37,9 @@ pub struct Report {
     pub removed: Vec<Gone>,
     pub skipped: Vec<Skipped>,
     pub failed: Vec<Failed>,
+    /// Bases that were judged as they were last seen, since their remote did not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -59,6 +67,7 @@ impl Report {
         self.removed.append(&mut other.removed);
         self.skipped.append(&mut other.skipped);
         self.failed.append(&mut other.failed);
+        self.warnings.append(&mut other.warnings);
     }
 }
 
@@ -151,8 +160,12 @@ impl Isolation {
         progress: Progress<'_>,
     ) -> Result<Report, IsolationError> {
         let here = self.environments_here(codebase).await?;
-        let standings = self.standings(codebase, &here, Moment::now()).await?;
         let mut report = Report::default();
+        if rules.scope != Scope::Stale {
+            let outdated = self.refresh_bases(codebase, &here).await?;
+            report.warnings = outdated.iter().map(outdated_base).collect();
+        }
+        let standings = self.standings(codebase, &here, Moment::now()).await?;
         for (done, environment) in here.iter().enumerate() {
             progress(done, here.len());
             let Some(standing) = standings.get(&environment.id) else { continue };
@@ -175,6 +188,31 @@ impl Isolation {
         }
         progress(here.len(), here.len());
         Ok(report)
+    }
+
+    /// Asks the remotes what became of the bases, as `worktree.fetch` says.
+    async fn refresh_bases(
+        &self,
+        codebase: &Codebase,
+        environments: &[Environment],
+    ) -> Result<Vec<OutdatedBase>, IsolationError> {
+        let bases: BTreeSet<&str> = environments.iter().filter_map(|one| one.base_ref.as_deref()).collect();
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let repo = repo.with_remote_options(RemoteOptions {
+            fetch_timeout: Some(settings.fetch_timeout()),
+            on_wait: self.on_wait.clone(),
+            ..RemoteOptions::default()
+        });
+        let tips = match Tips::of(&repo).await {
+            Ok(tips) => tips,
+            // Nothing will be found merged.
+            Err(error) => {
+                tracing::warn!(codebase = codebase.name, "its branches cannot be listed: {error}");
+                return Ok(Vec::new());
+            }
+        };
+        Ok(repo.refresh_bases(&tips, &bases, settings.fetch()).await?)
     }
 
     async fn clean_one(

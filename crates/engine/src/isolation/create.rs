@@ -105,7 +105,7 @@ pub struct Isolation {
     /// This machine, as records name it.
     pub(crate) node: String,
     /// Is told of a remote that lets a creation wait.
-    on_wait: Option<OnWait>,
+    pub(crate) on_wait: Option<OnWait>,
 }
 
 impl Isolation {

@@ -10,6 +10,8 @@ use grove_git::worktree::{self, AddError, BranchIntent, Created, Prepared, Sourc
 use grove_git::{Git, RemoteOptions, Repository, include, links, quarantine, submodules};
 use grove_model::{Codebase, Environment, PrHead, Work};
 
+use crate::settings::Submodules;
+
 use super::{Found, Health, IsolationError, IsolationProvider, IsolationRequest, Made, Unfinished};
 use crate::view::{Facts, Present, facts_of};
 
@@ -161,14 +163,19 @@ async fn furnish(
     remote: Option<&str>,
 ) -> Result<Vec<String>, IsolationError> {
     let mut notes = Vec::new();
-    if request.settings.submodules() {
+    let wanted = request.settings.submodules();
+    if wanted != Submodules::Leave {
         // A fork's author could name any address and any folder.
         if matches!(source_of(request.work), Source::PullRequestHead { .. }) {
             let there = created.path.join(".gitmodules").symlink_metadata().is_ok();
             notes.extend(there.then(|| "Submodules of a pull request from a fork are not checked out.".to_owned()));
         } else {
             let initialised = submodules::initialise(repo, &created.path, remote).await;
-            notes.extend(initialised.map_err(|error| IsolationError::Submodules(error.line()))?);
+            let problems = initialised.map_err(|error| IsolationError::Submodules(error.line()))?;
+            if wanted == Submodules::Require && !problems.is_empty() {
+                return Err(IsolationError::Submodules(problems.join(" ")));
+            }
+            notes.extend(problems);
         }
     }
     let included = include::copy_ignored(repo, &created.path, request.settings.copy()).await?;

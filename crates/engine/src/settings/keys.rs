@@ -54,7 +54,7 @@ pub const KEYS: &[Key] = &[
     key("worktree.fetch", Shape::OneOf(&["auto", "always", "never"]), Some("auto")).in_repository(),
     key("worktree.fetch_timeout", Shape::Duration { least: 1 }, Some("15s")),
     key("worktree.copy", Shape::List, Some("")).in_repository(),
-    key("worktree.submodules", Shape::Bool, Some("true")).in_repository(),
+    key("worktree.submodules", Shape::BoolOr("require"), Some("true")).in_repository(),
     key("worktree.branch_prefix", Shape::BranchPrefix, Some("")).in_repository(),
     key("worktree.pool", Shape::Pool, Some("auto")),
     key("limits.max_worktrees_per_codebase", Shape::Count { least: 1 }, Some("25"))

@@ -274,7 +274,11 @@ mod tests {
         assert!(settings.store_url().starts_with("sqlite:///") && settings.store_url().ends_with("/grove.db"));
         assert_eq!(settings.worktree_base(), settings.home().join("worktrees"));
         assert_eq!(settings.min_free_disk(), 1 << 30);
-        assert!(settings.submodules() && settings.copy().is_empty() && settings.remote().is_none());
+        assert!(
+            settings.submodules() == crate::settings::Submodules::CheckOut
+                && settings.copy().is_empty()
+                && settings.remote().is_none()
+        );
         assert!(
             KEYS.iter().all(|key| key.default.is_none_or(|text| key.shape.read(text).is_some())),
             "defaults are valid"

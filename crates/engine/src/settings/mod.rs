@@ -115,6 +115,16 @@ fn names_secret(variable: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
 }
 
+/// What becomes of the submodules of a new worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submodules {
+    /// They are checked out; one that cannot be is reported.
+    CheckOut,
+    /// One that cannot be checked out fails the creation.
+    Require,
+    Leave,
+}
+
 impl Settings {
     /// GROVE_HOME.
     pub fn home(&self) -> &Path {
@@ -208,8 +218,12 @@ impl Settings {
         self.list("worktree.copy")
     }
 
-    pub fn submodules(&self) -> bool {
-        self.value("worktree.submodules").and_then(Value::as_bool).unwrap_or(true)
+    pub fn submodules(&self) -> Submodules {
+        match self.value("worktree.submodules") {
+            Some(Value::Bool(false)) => Submodules::Leave,
+            Some(Value::Text(_)) => Submodules::Require,
+            _ => Submodules::CheckOut,
+        }
     }
 
     pub fn branch_prefix(&self) -> &str {

@@ -62,6 +62,8 @@ pub enum Shape {
         least: u64,
     },
     Bool,
+    /// Yes, no, or one more word.
+    BoolOr(&'static str),
     /// `a, b` in a variable, `["a", "b"]` in a file.
     List,
     /// The same, or one text in a file.
@@ -89,6 +91,7 @@ impl Shape {
             Shape::OneOf(words) => format!("one of {}", words.join(", ")),
             Shape::Count { least } => format!("a whole number, {least} or more"),
             Shape::Bool => "true or false".to_owned(),
+            Shape::BoolOr(word) => format!("true, false or {word}"),
             Shape::List => "a list of texts".to_owned(),
             Shape::OneOrMore => "a text, or a list of texts".to_owned(),
             Shape::Duration { least: 0 } => "a time such as 90s, 10m or 2h, or 0".to_owned(),
@@ -121,6 +124,8 @@ impl Shape {
                 "false" | "0" | "no" | "off" => Some(Value::Bool(false)),
                 _ => None,
             },
+            Shape::BoolOr(word) if text == word => kept(),
+            Shape::BoolOr(_) => Shape::Bool.read(text),
             Shape::List | Shape::OneOrMore => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Some(Value::List(items.map(str::to_owned).collect()))
@@ -144,7 +149,7 @@ impl Shape {
                 texts.map(Value::List)
             }
             (Shape::List | Shape::OneOrMore, _) => None,
-            (Shape::Bool, toml_edit::Value::Boolean(value)) => Some(Value::Bool(*value.value())),
+            (Shape::Bool | Shape::BoolOr(_), toml_edit::Value::Boolean(value)) => Some(Value::Bool(*value.value())),
             (
                 Shape::Count { .. } | Shape::Duration { .. } | Shape::Pool | Shape::Size | Shape::Address,
                 toml_edit::Value::Integer(number),
@@ -220,5 +225,8 @@ mod tests {
         assert_eq!(read(Shape::BranchPrefix, "-x"), None);
         assert_eq!(read(Shape::BranchPrefix, "grove/").as_deref(), Some("grove/"));
         assert_eq!(read(Shape::StoreUrl, "mysql://x"), None);
+        let or = Shape::BoolOr("require");
+        assert_eq!([or.read("on"), or.read("require")], [Some(Value::Bool(true)), Some(Value::Text("require".into()))]);
+        assert_eq!(read(or, "sometimes"), None);
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use grove_git::finish::Finished;
 use grove_git::push::Pushed;
+use grove_git::refresh::OutdatedBase;
 use grove_git::removal::{BranchFate, RegenerableFolder};
 use grove_model::{Moment, human_size};
 use jiff::SignedDuration;
@@ -160,13 +161,22 @@ pub fn folders_planned(folders: &[RegenerableFolder], keep: SignedDuration) -> O
     }
 }
 
+/// Says that a base was not brought up to date, and how old it is.
+pub fn outdated_base(base: &OutdatedBase) -> String {
+    let OutdatedBase { name, line, committed } = base;
+    let age = committed.map(|then| format!("; its newest commit is {} old", Moment::now().age_since(then)));
+    format!("`{name}` could not be fetched ({line}), so it counts as it was last seen{}.", age.unwrap_or_default())
+}
+
 pub fn cleaned(report: &Report, dry_run: bool) -> Vec<String> {
     let verb = if dry_run { "Would remove" } else { "Removed" };
     let gone = report.removed.iter().map(|gone| format!("{verb} `{}`", gone.branch));
     let kept = report.skipped.iter().map(|skipped| format!("Kept `{}`: {}", skipped.branch, skipped.reason));
     let failed = report.failed.iter().map(|failed| format!("Failed `{}`: {}", failed.branch, failed.error));
     let mut lines: Vec<String> = gone.chain(kept).chain(failed).collect();
-    if lines.is_empty() {
+    let is_empty = lines.is_empty();
+    lines.extend(report.warnings.iter().cloned());
+    if is_empty {
         lines.push("Nothing to clean up.".to_owned());
     } else if !dry_run && !report.removed.is_empty() {
         lines.push("`grove worktree undo NAME` brings one back.".to_owned());

@@ -438,10 +438,14 @@ impl From<IsolationError> for Problem {
             IsolationError::Store(error) => error.into(),
             IsolationError::Settings(error) => error.into(),
             IsolationError::Work(error) => error.into(),
-            IsolationError::Include(_) | IsolationError::Submodules(_) => Problem::new(
-                "git_failed",
+            IsolationError::Include(_) => {
+                Problem::new("git_failed", message, "Nothing was left behind; correct the cause and try again.")
+            }
+            IsolationError::Submodules(_) => Problem::new(
+                "submodules_failed",
                 message,
-                "Nothing was left behind; correct the cause, or turn it off with `worktree.submodules = false`.",
+                "Nothing was left behind. Correct the cause, or set `worktree.submodules` to `true` to go on without \
+                 what cannot be had, or to `false` to leave submodules alone.",
             ),
             IsolationError::OutsideRoot { .. } => Problem::new(
                 "outside_root",

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use grove_engine::cleanup::Scope;
 use grove_engine::forge::Forge;
 use grove_engine::isolation::Isolation;
+use grove_engine::isolation::Wish;
 use grove_engine::pull_request::PullRequestNews;
-use grove_model::{Codebase, CommitSha, Environment, MergeMethod, PullRequestInfo, State};
+use grove_model::{BranchName, Codebase, CommitSha, Environment, MergeMethod, PrHead, PullRequestInfo, State, Work};
 use grove_testkit::{Picture, TestRepo, both_engines};
 
 use crate::{World, task};
@@ -138,6 +139,23 @@ both_engines! {
 }
 
 both_engines! {
+    async fn a_pull_request_that_was_merged_before_its_environment_was_made_is_merged_by_the_forge_alone(store: TestStore) {
+        let test = TestRepo::with_origin();
+        let head = test.push_commit("refs/heads/feature", "origin/main", "feature");
+        test.push_commit("refs/heads/main", &head, "later");
+        let world = World::open(&test, &store).await;
+        let branch = BranchName::parse("feature").unwrap();
+        let head_of = |sha: &str| PrHead::SameRepo { branch: branch.clone(), at: Some(sha.parse().unwrap()) };
+        let wish = Wish { work: Work::pull_request("7", head_of(&head)).unwrap(), branch: None, ..task("feature") };
+        let environment = world.isolation.create(&world.codebase, &wish).await.unwrap().environment;
+        let forge = Arc::new(ScriptedForge::default());
+        let isolation = world.isolation.clone().connected_to(forge.clone());
+        let only = async || listed(&isolation, &world.codebase).await.remove(0);
+        assert_eq!(only().await, ("feature".to_owned(), State::Fresh, None));
+        forge.says_merged(&environment, &head);
+        assert_eq!(only().await, ("feature".to_owned(), State::Merged, Some(MergeMethod::Forge)));
+    }
+
     async fn what_the_forge_told_is_believed_from_the_record(store: TestStore) {
         let test = TestRepo::new();
         let world = World::open(&test, &store).await;

@@ -48,10 +48,11 @@ impl Graph {
         let complete = subjects.iter().all(|subject| subject.base_sha.is_some());
         let oldest = if complete { common_ancestor(repo, &began).await? } else { None };
         let graph = Self::read(repo, &ends, oldest.as_deref()).await?;
-        // A branch that began before all the others, or without any record of it.
-        let enough =
-            subjects.iter().all(|subject| subject.bases.iter().all(|base| graph.is_enough(&subject.head, base)));
-        if enough || oldest.is_none() { Ok(graph) } else { Self::read(repo, &ends, None).await }
+        let Some(oldest) = oldest.and_then(|oldest| oldest.parse().ok()) else { return Ok(graph) };
+        // What was not read is what the oldest contains. Nothing is missing where all of them contain it; a
+        // branch that began before it, or somewhere else, needs the rest.
+        let contains_oldest = |id: &&str| id.parse().is_ok_and(|id| graph.contains(&id, &oldest));
+        if ends.iter().all(contains_oldest) { Ok(graph) } else { Self::read(repo, &ends, None).await }
     }
 
     async fn read(repo: &Repository, ends: &BTreeSet<&str>, oldest: Option<&str>) -> Result<Self, GitError> {
@@ -116,22 +117,10 @@ impl Graph {
         seen
     }
 
-    /// Whether everything that tells the two apart was read.
-    fn is_enough(&self, head: &CommitSha, base: &CommitSha) -> bool {
-        let (Some(head), Some(base)) = (self.find(head), self.find(base)) else { return false };
-        let of_base = self.ancestors(base);
-        let mut seen = HashSet::from([head]);
-        let mut open = vec![head];
-        while let Some(number) = open.pop() {
-            if of_base.contains(&number) {
-                continue;
-            }
-            if self.commit(number).cut {
-                return false;
-            }
-            open.extend(self.commit(number).parents.iter().filter(|parent| seen.insert(**parent)));
-        }
-        true
+    /// Tells whether one commit is reachable from another.
+    pub fn contains(&self, from: &CommitSha, other: &CommitSha) -> bool {
+        let (Some(from), Some(other)) = (self.find(from), self.find(other)) else { return false };
+        self.ancestors(from).contains(&other)
     }
 
     pub fn between(&self, head: &CommitSha, base: &CommitSha) -> Option<Between> {

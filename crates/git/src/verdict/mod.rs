@@ -2,15 +2,18 @@
 //!
 //! For any number of branches in a constant number of git processes: one lists the refs, two give
 //! the part of the history that lies between the branches and their bases ([`graph`]), one compares
-//! their files ([`paths`]), one tries the merges that are still open ([`trial`]), and only what
-//! conflicts there is compared by its patch ([`patch`]). Only what is proven is called merged:
+//! their files ([`paths`]), one tries the merges that are still open ([`trial`]), and what neither proves
+//! is looked for by its patch ([`patch`]). Only what is proven is called merged:
 //!
-//! * no commit of its own, ever: **fresh**, however often it was brought up to date;
+//! * no commit of its own, ever, or none since it was in the base: **fresh**, however often it was brought
+//!   up to date;
 //! * own commits whose sum is nothing: **no changes**;
 //! * the base contains the commit, has the same files, or a merge would not change it;
-//! * one commit of the base is the whole branch's patch, and was not taken back since.
+//! * one commit of the base is the whole branch's patch, no later one takes it back, and merging it again
+//!   would bring nothing back that is gone from the base, but for the odd line of a large patch.
 
 mod graph;
+mod hunks;
 mod patch;
 mod paths;
 mod reflog;
@@ -23,6 +26,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GitError, Repository};
 use graph::{Graph, Place};
+use patch::Unproven;
+use paths::Differences;
 
 pub use reflog::{reflog_tells_of_commits, worked_on};
 
@@ -94,6 +99,8 @@ enum Opinion {
         or: Verdict,
         fork: Option<CommitSha>,
         place: Place,
+        /// The base has a file of it as it was before: a merge would change that.
+        lacking: bool,
     },
 }
 
@@ -108,45 +115,43 @@ pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Ver
         let of_base = |base: &CommitSha| (base.clone(), opinion(&graph, subject, base));
         opinions.push(subject.bases.iter().map(of_base).collect());
     }
-    settle_by_paths(repo, &graph, &mut opinions).await?;
+    let differences = settle_by_paths(repo, &graph, &mut opinions).await?;
     let wanted: BTreeSet<(String, String)> = opinions
         .iter()
         .flatten()
         .filter_map(|(base, opinion)| match opinion {
-            Opinion::Try { tried, .. } => Some((base.to_string(), tried.to_string())),
-            Opinion::Known(_) => None,
-        })
-        .collect();
-    let tried = trial::merges(repo, &wanted).await?;
-    // What conflicts and has a patch that can be looked for.
-    let conflicts: Vec<(CommitSha, CommitSha, CommitSha)> = opinions
-        .iter()
-        .flatten()
-        .filter_map(|(base, opinion)| match opinion {
-            Opinion::Try { tried: head, by: MergeMethod::MergeTree, fork: Some(fork), .. }
-                if tried.get(&(base.to_string(), head.to_string())) == Some(&trial::Outcome::Conflict) =>
-            {
-                Some((fork.clone(), head.clone(), base.clone()))
-            }
+            Opinion::Try { tried, lacking: false, .. } => Some((base.to_string(), tried.to_string())),
             _ => None,
         })
         .collect();
-    let squashed = patch::squashed(repo, &graph, &conflicts).await?;
+    let trial = trial::merges(repo, &wanted).await?;
+    for (base, opinion) in opinions.iter_mut().flatten() {
+        let Opinion::Try { tried, by, place: Place { ahead, behind }, lacking: false, .. } = opinion else { continue };
+        match trial.outcome(base, tried) {
+            Some(trial::Outcome::Clean(tree)) if graph.tree(base) == Some(tree) => {
+                *opinion = Opinion::Known(Verdict::Merged { by: *by, ahead: *ahead, behind: *behind });
+            }
+            Some(trial::Outcome::Clean(_) | trial::Outcome::Conflict(_)) => {}
+            Some(trial::Outcome::Refused) | None => {
+                *opinion = Opinion::Known(Verdict::Unknown { why: "git could not try to merge it".to_owned() });
+            }
+        }
+    }
+    // Wherever the merge is not proof: the patch may be.
+    let unproven = opinions.iter().flatten().filter_map(|(base, opinion)| match opinion {
+        Opinion::Try { tried: head, by: MergeMethod::MergeTree, fork: Some(fork), .. } => {
+            Some(Unproven { fork: fork.clone(), head: head.clone(), base: base.clone() })
+        }
+        _ => None,
+    });
+    let squashed = patch::squashed(repo, &graph, &differences, &unproven.collect::<Vec<_>>()).await?;
     let settle = |(base, opinion): (CommitSha, Opinion)| match opinion {
         Opinion::Known(verdict) => verdict,
-        Opinion::Try { tried: head, by, or, place, .. } => {
-            let Place { ahead, behind } = place;
-            match tried.get(&(base.to_string(), head.to_string())) {
-                Some(trial::Outcome::Clean(tree)) if graph.tree(&base) == Some(tree) => {
-                    Verdict::Merged { by, ahead, behind }
-                }
-                Some(trial::Outcome::Conflict) if squashed.contains(&(head, base)) => {
-                    Verdict::Merged { by: MergeMethod::PatchId, ahead, behind }
-                }
-                Some(trial::Outcome::Clean(_) | trial::Outcome::Conflict) => or,
-                Some(trial::Outcome::Refused) | None => {
-                    Verdict::Unknown { why: "git could not try to merge it".to_owned() }
-                }
+        Opinion::Try { tried: head, or, place: Place { ahead, behind }, .. } => {
+            if squashed.contains(&(head, base)) {
+                Verdict::Merged { by: MergeMethod::PatchId, ahead, behind }
+            } else {
+                or
             }
         }
     };
@@ -158,12 +163,12 @@ pub async fn verdicts(repo: &Repository, subjects: &[Subject]) -> Result<Vec<Ver
     Ok(found)
 }
 
-/// Decides what the changed files alone can decide.
+/// Decides what the changed files alone can decide. Gives the files that each branch changed.
 async fn settle_by_paths(
     repo: &Repository,
     graph: &Graph,
     opinions: &mut [Vec<(CommitSha, Opinion)>],
-) -> Result<(), GitError> {
+) -> Result<Differences, GitError> {
     let trees = |base: &CommitSha, opinion: &Opinion| match opinion {
         Opinion::Try { tried, by: MergeMethod::MergeTree, fork: Some(fork), .. } => {
             let of = |id: &CommitSha| graph.tree(id).map(str::to_owned);
@@ -177,15 +182,15 @@ async fn settle_by_paths(
     let found = paths::differences(repo, &pairs).await?;
     for (base, opinion) in opinions.iter_mut().flatten() {
         let Some((fork, head, of_base)) = trees(base, opinion) else { continue };
-        let Opinion::Try { by, or, place, .. } = opinion else { continue };
+        let Opinion::Try { by, place, lacking, .. } = opinion else { continue };
         let Place { ahead, behind } = *place;
         match paths::said(&found, &fork, &head, &of_base) {
             paths::Said::Merged => *opinion = Opinion::Known(Verdict::Merged { by: *by, ahead, behind }),
-            paths::Said::Unmerged => *opinion = Opinion::Known(or.clone()),
+            paths::Said::Unmerged => *lacking = true,
             paths::Said::Unclear => {}
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Merged into either base is merged; otherwise what the recorded base says.
@@ -204,8 +209,9 @@ fn opinion(graph: &Graph, subject: &Subject, base: &CommitSha) -> Opinion {
     let unknown = |why: &str| Opinion::Known(Verdict::Unknown { why: why.to_owned() });
     let Some(between) = graph.between(head, base) else { return unknown("its history cannot be read") };
     let Place { ahead, behind } = between.place;
-    // However it came to be there: nothing on it is its own.
-    if subject.base_sha.as_ref() == Some(head) || (ahead == 0 && !subject.had_own) {
+    // However it came to be there: nothing on it is its own, or it was in the base before the work began.
+    let was_contained = subject.base_sha.as_ref().is_some_and(|began| graph.contains(began, head));
+    if was_contained || (ahead == 0 && !subject.had_own) {
         return Opinion::Known(Verdict::Fresh { behind });
     }
     let (Some(head_tree), Some(base_tree)) = (graph.tree(head), graph.tree(base)) else {
@@ -235,14 +241,14 @@ fn opinion(graph: &Graph, subject: &Subject, base: &CommitSha) -> Opinion {
         let by = if head_tree == base_tree { MergeMethod::SameTree } else { MergeMethod::EmptyDiff };
         let or = Verdict::NoChanges { ahead, behind };
         return match graph.before_sync(head, base) {
-            Some(tried) => Opinion::Try { tried, by, or, fork: None, place },
+            Some(tried) => Opinion::Try { tried, by, or, fork: None, place, lacking: false },
             None => Opinion::Known(or),
         };
     }
     if head_tree == base_tree {
         return Opinion::Known(Verdict::Merged { by: MergeMethod::SameTree, ahead, behind });
     }
-    Opinion::Try { tried: head.clone(), by: MergeMethod::MergeTree, or: unmerged, fork, place }
+    Opinion::Try { tried: head.clone(), by: MergeMethod::MergeTree, or: unmerged, fork, place, lacking: false }
 }
 
 /// The branches of a repository: where each is, and which ref it follows.
@@ -287,12 +293,23 @@ impl Tips {
         self.0.get(full_ref).and_then(|tip| tip.committed)
     }
 
+    /// The remote-tracking ref that a base (`origin/main`, or `main` that follows it) is or follows.
+    pub fn tracking_ref_of(&self, base: &str) -> Option<&str> {
+        let is_tracking = |name: &&str| name.starts_with("refs/remotes/");
+        let (name, tip) = self.find(base)?;
+        Some(name).filter(is_tracking).or(tip.upstream.as_deref().filter(is_tracking))
+    }
+
+    fn find(&self, base: &str) -> Option<(&str, &Tip)> {
+        let folders = ["refs/remotes/", "refs/heads/", "refs/tags/", ""];
+        let found = folders.iter().find_map(|folder| self.0.get_key_value(&format!("{folder}{base}")));
+        found.map(|(name, tip)| (name.as_str(), tip))
+    }
+
     /// The tips that work based on `name` (`origin/main`, `main`, a tag) may have been merged into:
     /// that ref, and the one that it follows.
     pub fn bases(&self, name: &str) -> Vec<CommitSha> {
-        let folders = ["refs/remotes/", "refs/heads/", "refs/tags/", ""];
-        let candidates = folders.map(|folder| format!("{folder}{name}"));
-        let Some(tip) = candidates.iter().find_map(|name| self.0.get(name)) else { return Vec::new() };
+        let Some((_, tip)) = self.find(name) else { return Vec::new() };
         let upstream = tip.upstream.as_ref().and_then(|name| self.get(name));
         let mut found = vec![tip.at.clone()];
         found.extend(upstream.filter(|at| **at != tip.at).cloned());

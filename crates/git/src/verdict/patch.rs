@@ -1,123 +1,197 @@
-//! Squashes that cannot be merged again: found by their patches.
+//! Squashes: one commit of the base that is a branch's whole patch.
 //!
-//! For any number of branches in five processes: the files that each changed, where all of them
-//! began, the commits of the bases that touch those files, the patches of all of these and of the
-//! branches, both ways, and the ids of the patches. Only a base with merges between the fork and its
-//! tip needs one more, and only where there is something to be found: which side a file came from
-//! decides what counts there, and git knows that.
+//! For any number of branches in a constant number of processes: the commits of the bases that changed
+//! the same files as a branch, their patches and the branches', and, only where a squash was found,
+//! the later patches of the same files. Only a base with merges between the fork and its tip needs one
+//! process more for each squash: which side of a merge a file came from decides what counts there, and
+//! git knows that.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
 use grove_model::CommitSha;
 
 use super::graph::{Graph, common_ancestor};
+use super::hunks::{self, OwnHunks};
+use super::paths::Differences;
+use super::trial;
 use crate::{GitError, Repository};
 
-/// Two trees.
-type Pair = (String, String);
+/// A branch and a base whose files do not prove that it is merged.
+#[derive(Clone, Debug)]
+pub(super) struct Unproven {
+    pub fork: CommitSha,
+    pub head: CommitSha,
+    pub base: CommitSha,
+}
 
-/// Of (fork, head, base): those whose whole patch one commit of the base is, and which was not taken
-/// back by a later one. Gives (head, base).
+/// A commit of the base that is a branch's whole patch.
+struct Squash<'a> {
+    of: &'a Unproven,
+    commit: CommitSha,
+    /// The trees of the fork and of the branch, as `diff-tree` takes them.
+    patch: String,
+    paths: BTreeSet<&'a str>,
+}
+
+/// Finds the branches that one commit of their base is a squash of, and of which nothing was taken back
+/// since. Returns (head, base) of each.
 pub(super) async fn squashed(
     repo: &Repository,
     graph: &Graph,
-    conflicts: &[(CommitSha, CommitSha, CommitSha)],
+    differences: &Differences,
+    unproven: &[Unproven],
 ) -> Result<BTreeSet<(CommitSha, CommitSha)>, GitError> {
-    let mut found = BTreeSet::new();
-    if conflicts.is_empty() {
-        return Ok(found);
-    }
-    let pair_of = |fork: &CommitSha, head: &CommitSha| -> Option<Pair> {
-        Some((graph.tree(fork)?.to_owned(), graph.tree(head)?.to_owned()))
-    };
-    let pairs: BTreeSet<Pair> = conflicts.iter().filter_map(|(fork, head, _)| pair_of(fork, head)).collect();
-    let paths = first_paths(repo, &pairs).await?;
-    let commits = candidates(repo, conflicts, paths.values()).await?;
-    let both_ways = pairs.iter().flat_map(|(from, to)| [between(from, to), between(to, from)]);
-    let ids = ids(repo, &both_ways.chain(commits).collect()).await?;
-    for (fork, head, base) in conflicts {
-        let Some((from, to)) = pair_of(fork, head) else { continue };
-        let Some(wanted) = ids.get(&between(&from, &to)) else { continue };
-        let reverse = ids.get(&between(&to, &from));
-        let is_it = |commit: &str| ids.get(commit) == Some(wanted);
-        let newest_first = match (graph.line(fork, base), paths.get(&(from, to))) {
-            (Some(line), _) => line,
-            (None, Some(path)) if graph.since(fork, base).into_iter().any(is_it) => {
-                touching(repo, fork, base, path).await?
-            }
-            (None, _) => continue,
-        };
-        let last = newest_first.iter().find_map(|commit| {
-            let id = ids.get(commit)?;
-            if id == wanted { Some(true) } else { (Some(id) == reverse).then_some(false) }
-        });
-        if last == Some(true) {
-            found.insert((head.clone(), base.clone()));
-        }
-    }
-    Ok(found)
+    let squashes = find_squashes(repo, graph, differences, unproven).await?;
+    let squashes = without_later_reverts(repo, graph, squashes).await?;
+    let squashes = without_returning_hunks(repo, graph, squashes).await?;
+    Ok(squashes.into_iter().map(|squash| (squash.of.head.clone(), squash.of.base.clone())).collect())
 }
 
-fn between(from: &str, to: &str) -> String {
-    format!("{from} {to}")
-}
-
-/// The first file in which the trees of each pair differ.
-async fn first_paths(repo: &Repository, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, PathBuf>, GitError> {
-    let lines: String = pairs.iter().map(|(from, to)| format!("{from} {to}\n")).collect();
-    let names = repo.command("diff-tree").args(["--stdin", "-r", "--name-only", "-z", "--no-renames"]);
-    let output = names.stdin(lines).long().run().await?.stdout;
-    let mut found = BTreeMap::new();
-    let (mut current, mut rest) = (None, pairs.iter().peekable());
-    for mut field in output.split(|byte| *byte == 0) {
-        // Names end with NUL, but the line before the names of each pair with a newline.
-        while let Some((from, to)) = rest.peek()
-            && let Some(behind) = field.strip_prefix(format!("{from} {to}\n").as_bytes())
-        {
-            (current, field) = (rest.next(), behind);
-        }
-        if let (Some(pair), false) = (current, field.is_empty()) {
-            found.entry(pair.clone()).or_insert_with(|| crate::parse::path(field));
-        }
-    }
-    Ok(found)
-}
-
-/// The commits of all bases since all forks that touch one of these files: only they can be it.
-async fn candidates(
+async fn find_squashes<'a>(
     repo: &Repository,
-    conflicts: &[(CommitSha, CommitSha, CommitSha)],
-    paths: impl Iterator<Item = &PathBuf>,
-) -> Result<Vec<String>, GitError> {
-    let forks: BTreeSet<&str> = conflicts.iter().map(|(fork, ..)| fork.as_str()).collect();
-    let bases: BTreeSet<&str> = conflicts.iter().map(|(.., base)| base.as_str()).collect();
-    let began = common_ancestor(repo, &forks).await?;
-    let lines = bases.into_iter().map(|id| format!("{id}\n")).chain(began.map(|id| format!("^{id}\n")));
-    let paths: BTreeSet<OsString> = paths.map(|path| literal(path)).collect();
+    graph: &Graph,
+    differences: &'a Differences,
+    unproven: &'a [Unproven],
+) -> Result<Vec<Squash<'a>>, GitError> {
+    // A squash changes just the files that the branch changed, so any one of them finds it.
+    let changed = |branch: &Unproven| {
+        let trees = (graph.tree(&branch.fork)?.to_owned(), graph.tree(&branch.head)?.to_owned());
+        let paths: BTreeSet<&'a str> = differences.get(&trees)?.keys().map(String::as_str).collect();
+        let first = paths.iter().copied().find(|path| is_plain(path))?;
+        Some((format!("{} {}", trees.0, trees.1), paths, first))
+    };
+    let branches: Vec<_> = unproven.iter().filter_map(|branch| Some((branch, changed(branch)?))).collect();
+    if branches.is_empty() {
+        return Ok(Vec::new());
+    }
+    let forks = branches.iter().map(|(branch, _)| branch.fork.as_str()).collect();
+    let bases = branches.iter().map(|(branch, _)| branch.base.as_str()).collect();
+    let commits =
+        commits_changing(repo, forks, bases, branches.iter().map(|(_, (.., first))| *first).collect()).await?;
+    // By its files: most branches end here, without a patch.
+    let mut candidates: Vec<(&Unproven, _, Vec<&str>)> = Vec::new();
+    for (branch, (patch, paths, first)) in branches {
+        let same = |commit: &&str| commits.get(*commit).is_some_and(|changed| changed.iter().eq(paths.iter()));
+        let found: Vec<&str> = graph.since(&branch.fork, &branch.base).into_iter().filter(same).collect();
+        if !found.is_empty() {
+            candidates.push((branch, (patch, paths, first), found));
+        }
+    }
+    let patches = candidates.iter().flat_map(|(_, (patch, ..), found)| found.iter().copied().chain([patch.as_str()]));
+    let ids = patch_ids(repo, &patches.map(str::to_owned).collect()).await?;
+    let mut squashes = Vec::new();
+    for (branch, (patch, paths, first), found) in candidates {
+        let Some(wanted) = ids.get(&patch) else { continue };
+        let is_squash = |commit: &str| ids.get(commit) == Some(wanted);
+        if !found.iter().any(|commit| is_squash(commit)) {
+            continue;
+        }
+        let newest_first = match graph.line(&branch.fork, &branch.base) {
+            Some(line) => line,
+            None => commits_behind(repo, branch, first).await?,
+        };
+        let newest = newest_first.into_iter().find(|commit| is_squash(commit));
+        if let Some(commit) = newest.and_then(|commit| commit.parse().ok()) {
+            squashes.push(Squash { of: branch, commit, patch, paths });
+        }
+    }
+    Ok(squashes)
+}
+
+/// Drops the squashes that a later commit takes back.
+async fn without_later_reverts<'a>(
+    repo: &Repository,
+    graph: &Graph,
+    squashes: Vec<Squash<'a>>,
+) -> Result<Vec<Squash<'a>>, GitError> {
+    if squashes.is_empty() {
+        return Ok(squashes);
+    }
+    let began = squashes.iter().map(|squash| squash.commit.as_str()).collect();
+    let bases = squashes.iter().map(|squash| squash.of.base.as_str()).collect();
+    let paths: BTreeSet<&str> = squashes.iter().flat_map(|squash| squash.paths.iter().copied()).collect();
+    let later = commits_changing(repo, began, bases, paths).await?;
+    let names = later.into_keys().chain(squashes.iter().map(|squash| squash.patch.clone())).collect();
+    let patches = hunks::patches(repo.command("diff-tree"), &names, 0).await?;
+    let is_whole = |squash: &Squash<'a>| {
+        let Some(own) = patches.get(&squash.patch).map(|own| OwnHunks::new(own)) else { return false };
+        let later = graph.since(&squash.commit, &squash.of.base);
+        !later.iter().filter_map(|commit| patches.get(*commit)).any(|patch| own.are_reversed_by(patch))
+    };
+    Ok(squashes.into_iter().filter(is_whole).collect())
+}
+
+/// Drops the squashes of which merging the branch once more would bring something back, in however
+/// many steps it was taken away.
+async fn without_returning_hunks<'a>(
+    repo: &Repository,
+    graph: &Graph,
+    squashes: Vec<Squash<'a>>,
+) -> Result<Vec<Squash<'a>>, GitError> {
+    let pairs = squashes.iter().map(|squash| (squash.of.base.to_string(), squash.of.head.to_string())).collect();
+    let trial = trial::merges(repo, &pairs).await?;
+    let change = |squash: &Squash<'a>| {
+        let merged = trial.outcome(&squash.of.base, &squash.of.head)?.tree()?;
+        Some(format!("{} {merged}", graph.tree(&squash.of.base)?))
+    };
+    let names = squashes.iter().flat_map(|squash| change(squash).into_iter().chain([squash.patch.clone()])).collect();
+    // With whole files: what the base has now tells what is gone from it.
+    let patches = hunks::patches(trial.reading_results(repo.command("diff-tree")), &names, u32::MAX >> 1).await?;
+    let is_whole = |squash: &Squash<'a>| {
+        let (Some(change), Some(own)) = (change(squash), patches.get(&squash.patch)) else { return false };
+        !patches.get(&change).is_some_and(|merge| OwnHunks::new(own).come_back_by(merge))
+    };
+    Ok(squashes.into_iter().filter(is_whole).collect())
+}
+
+/// The commits of all bases since all of `began` that changed one of these files, each with all that it
+/// changed.
+async fn commits_changing(
+    repo: &Repository,
+    began: BTreeSet<&str>,
+    bases: BTreeSet<&str>,
+    paths: BTreeSet<&str>,
+) -> Result<BTreeMap<String, BTreeSet<String>>, GitError> {
+    let oldest = common_ancestor(repo, &began).await?;
+    let revisions = bases.into_iter().map(str::to_owned).chain(oldest.map(|id| format!("^{id}")));
+    let paths = paths.into_iter().filter(|path| is_plain(path)).map(|path| format!(":(literal){path}"));
+    let lines: String = revisions.chain(["--".to_owned()]).chain(paths).map(|line| line + "\n").collect();
     // Of every side of a merge: which of them count is decided for each branch by itself.
-    let listed = repo.command("rev-list").args(["--stdin", "--full-history", "--no-merges", "--"]).args(paths);
-    Ok(listed.stdin(lines.collect::<String>()).long().text().await?.lines().map(str::to_owned).collect())
+    let flags = ["--stdin", "--full-history", "--no-merges", "--full-diff", "--no-show-signature", "--format=%H"];
+    let listed = repo.command("log").args(flags).args(["--raw", "--no-abbrev", "--no-renames"]).stdin(lines);
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut current = None;
+    for line in String::from_utf8_lossy(&listed.long().run().await?.stdout).lines().filter(|line| !line.is_empty()) {
+        match line.strip_prefix(':') {
+            None => current = Some(found.entry(line.to_owned()).or_default()),
+            Some(change) => {
+                let unreadable = || GitError::unreadable("log", line);
+                let (_, path) = change.split_once('\t').ok_or_else(unreadable)?;
+                current.as_mut().ok_or_else(unreadable)?.insert(path.to_owned());
+            }
+        }
+    }
+    Ok(found)
 }
 
-/// The commits between that gave a file what it has in the base, newest first.
-async fn touching(repo: &Repository, fork: &CommitSha, base: &CommitSha, path: &Path) -> Result<Vec<String>, GitError> {
-    let listed = repo.command("rev-list").arg("--no-merges").arg(format!("{fork}..{base}")).arg("--");
-    Ok(listed.arg(literal(path)).long().text().await?.lines().map(str::to_owned).collect())
+/// The commits that gave a file what it has in the base, newest first.
+async fn commits_behind(repo: &Repository, branch: &Unproven, path: &str) -> Result<Vec<String>, GitError> {
+    let listed = repo.command("rev-list").args(["--no-merges", "--topo-order"]);
+    let listed = listed.arg(format!("{}..{}", branch.fork, branch.base)).arg("--").arg(format!(":(literal){path}"));
+    Ok(listed.long().text().await?.lines().map(str::to_owned).collect())
 }
 
-fn literal(path: &Path) -> OsString {
-    let mut spec = OsString::from(":(literal)");
-    spec.push(path);
-    spec
+/// Whether git prints a path as it is, so that it can be given back.
+fn is_plain(path: &str) -> bool {
+    !path.starts_with('"') && !path.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// The id of each patch that is not empty: of a commit, or between two trees.
-async fn ids(repo: &Repository, wanted: &BTreeSet<String>) -> Result<HashMap<String, String>, GitError> {
-    let lines: String = wanted.iter().map(|what| format!("{what}\n")).collect();
-    let flags = ["--stdin", "-p", "--full-index", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv"];
-    let patches = repo.command("diff-tree").args(flags).stdin(lines).long().run().await?.stdout;
+async fn patch_ids(repo: &Repository, wanted: &BTreeSet<String>) -> Result<HashMap<String, String>, GitError> {
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let patches = hunks::diff_tree(repo.command("diff-tree"), wanted, 3).await?;
     // `patch-id` tells patches apart by the commit before each, and knows nothing of pairs of trees:
     // each gets a number that looks like a commit. No line of a patch is like the line before it.
     let width = wanted.iter().map(|what| what.split(' ').next().unwrap_or_default().len()).max().unwrap_or_default();

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use grove_model::CommitSha;
+
+use crate::command::Invocation;
 use crate::planted::Programs;
 use crate::{GitError, Repository};
 
@@ -9,20 +12,47 @@ use crate::{GitError, Repository};
 pub(super) enum Outcome {
     /// With the files that it would give, as a tree.
     Clean(String),
-    Conflict,
+    /// The same, with both sides of each conflict in its file.
+    Conflict(String),
     /// Git gave no answer for this one.
     Refused,
 }
 
+impl Outcome {
+    pub fn tree(&self) -> Option<&str> {
+        match self {
+            Outcome::Clean(tree) | Outcome::Conflict(tree) => Some(tree),
+            Outcome::Refused => None,
+        }
+    }
+}
+
+/// Merges that were tried, with the objects that git wrote on the way.
+pub(super) struct Trial {
+    outcomes: BTreeMap<(String, String), Outcome>,
+    objects: Option<Scratch>,
+}
+
+impl Trial {
+    pub fn outcome(&self, base: &CommitSha, head: &CommitSha) -> Option<&Outcome> {
+        self.outcomes.get(&(base.to_string(), head.to_string()))
+    }
+
+    /// Lets a command read what the merges would give.
+    pub fn reading_results<'a>(&self, command: Invocation<'a>) -> Invocation<'a> {
+        match &self.objects {
+            Some(objects) => command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects.0),
+            None => command,
+        }
+    }
+}
+
 /// Tries to merge each second into its first, in one process. What git writes on the way goes to a
-/// place of its own and is thrown away.
-pub(super) async fn merges(
-    repo: &Repository,
-    pairs: &BTreeSet<(String, String)>,
-) -> Result<BTreeMap<(String, String), Outcome>, GitError> {
+/// place of its own and goes with the [`Trial`].
+pub(super) async fn merges(repo: &Repository, pairs: &BTreeSet<(String, String)>) -> Result<Trial, GitError> {
     let mut found = BTreeMap::new();
     if pairs.is_empty() {
-        return Ok(found);
+        return Ok(Trial { outcomes: found, objects: None });
     }
     let all: Vec<&(String, String)> = pairs.iter().collect();
     let mut rest = &all[..];
@@ -47,7 +77,7 @@ pub(super) async fn merges(
         found.insert(rest[count].clone(), Outcome::Refused);
         rest = &rest[count + 1..];
     }
-    Ok(found)
+    Ok(Trial { outcomes: found, objects: Some(scratch) })
 }
 
 /// `<1 or 0>\0<tree>\0[<conflicted file>\0…]\0` for each.
@@ -60,7 +90,7 @@ fn read(output: &[u8]) -> Vec<Outcome> {
         let ended = fields.by_ref().any(<[u8]>::is_empty);
         match (clean, ended) {
             ("1", true) => answers.push(Outcome::Clean(tree.to_owned())),
-            ("0", true) => answers.push(Outcome::Conflict),
+            ("0", true) => answers.push(Outcome::Conflict(tree.to_owned())),
             _ => break,
         }
     }
@@ -93,8 +123,9 @@ mod tests {
         let fields = ["1", "aaaa", "", "0", "bbbb", "100644 c 1\tf", "100644 d 2\tf", "", "1", "cccc", "", ""];
         let whole = fields.join("\0").into_bytes();
         let clean = |tree: &str| Outcome::Clean(tree.to_owned());
-        assert_eq!(read(&whole), [clean("aaaa"), Outcome::Conflict, clean("cccc")]);
-        assert_eq!(read(&whole[..whole.len() - 3]), [clean("aaaa"), Outcome::Conflict]);
+        let conflict = Outcome::Conflict("bbbb".to_owned());
+        assert_eq!(read(&whole), [clean("aaaa"), conflict.clone(), clean("cccc")]);
+        assert_eq!(read(&whole[..whole.len() - 3]), [clean("aaaa"), conflict]);
         assert_eq!(read(b""), []);
     }
 }

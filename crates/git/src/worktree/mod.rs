@@ -215,6 +215,7 @@ async fn fill(
     let free = target::check(repo, &created.path)?;
     journal.step(Step::Branch(prepared.intent())).await?;
     source::make_branch(repo, prepared, nonce).await?;
+    created.warnings.extend(prepared.moved_branch_warning());
     journal.step(Step::Branched).await?;
     if let Some(moved) = free.clear()? {
         created

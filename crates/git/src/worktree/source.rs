@@ -59,6 +59,17 @@ impl Prepared {
         BranchIntent { from: self.was.clone(), to: self.at.clone(), upstream: self.upstream.clone() }
     }
 
+    /// Says where the commits are that a branch had for itself before it is moved.
+    pub(super) fn moved_branch_warning(&self) -> Option<String> {
+        let was = self.was.as_ref().filter(|_| self.pin_first)?;
+        let (branch, old) = (&self.branch, was.short());
+        Some(format!(
+            "`{branch}` had commits of its own and was moved from {old} to the pull request's head {}; \
+             the old commits are kept, and `git branch {branch}-{old} {old}` brings them back",
+            self.at.short()
+        ))
+    }
+
     /// Finds it. When that fails, no remote-tracking ref of the branch is left that this creation made.
     pub async fn find(repo: &Repository, wanted: &Wanted<'_>) -> Result<Self, AddError> {
         let found = Self::try_find(repo, wanted).await;

@@ -230,6 +230,11 @@ async fn an_older_review_branch_is_pinned_before_it_is_replaced() {
         assert_eq!(made.head.as_str(), head);
         let pins = test.git(&["for-each-ref", "--format=%(objectname)", "refs/grove/trash"]);
         assert_eq!(pins, own_work);
+        let said = made.warnings.iter().find(|said| said.contains("had commits of its own")).expect("it is said");
+        let restore = said.split('`').find(|words| words.starts_with("git branch ")).expect("with what to do");
+        test.git(&restore.split(' ').skip(1).collect::<Vec<_>>());
+        let back = test.git(&["for-each-ref", "--format=%(objectname)", "refs/heads/pr-7-review-*"]);
+        assert_eq!(back, own_work);
     })
     .await;
 }

@@ -40,6 +40,32 @@ impl Story {
         self.repo.commit(&format!("{branch}: {file} {line} {text}"));
     }
 
+    /// Writes a file and commits.
+    fn add(&self, branch: &str, file: &str, text: &str) {
+        self.on(branch);
+        self.repo.write(file, text);
+        self.repo.commit(&format!("{branch}: {file}"));
+    }
+
+    /// Puts lines behind a line of a file and commits.
+    fn insert(&self, branch: &str, file: &str, behind: usize, text: &str) {
+        self.on(branch);
+        let old = std::fs::read_to_string(self.repo.path().join(file)).unwrap();
+        let mut lines: Vec<&str> = old.split_inclusive('\n').collect();
+        lines.insert(behind, text);
+        self.add(branch, file, &lines.concat());
+    }
+
+    /// Takes lines away, from the first that is `from`, and commits.
+    fn take(&self, branch: &str, file: &str, from: &str, count: usize) {
+        self.on(branch);
+        let old = std::fs::read_to_string(self.repo.path().join(file)).unwrap();
+        let mut lines: Vec<&str> = old.split_inclusive('\n').collect();
+        let at = lines.iter().position(|line| line.trim_end() == from).unwrap();
+        lines.drain(at..at + count);
+        self.add(branch, file, &lines.concat());
+    }
+
     fn git(&self, args: &[&str]) {
         self.repo.git(args);
     }
@@ -69,6 +95,10 @@ impl Story {
     }
 }
 
+fn numbered(word: &str, count: usize) -> String {
+    (1..=count).map(|n| format!("{word} {n}\n")).collect()
+}
+
 fn word(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Fresh { .. } => "fresh".to_owned(),
@@ -81,7 +111,7 @@ fn word(verdict: &Verdict) -> String {
 
 type Scenario = (&'static str, &'static str, fn(&Story));
 
-const SCENARIOS: [Scenario; 31] = [
+const SCENARIOS: [Scenario; 43] = [
     ("nothing happened", "fresh", |_| {}),
     ("only the base went on", "fresh", |s| s.change("main", "a", 1, "later")),
     ("brought up to date without a commit", "fresh", |s| {
@@ -270,6 +300,96 @@ const SCENARIOS: [Scenario; 31] = [
         s.git(&["merge", "-q", "-m", "up to date", "main"]);
         s.change("main", "b", 20, "even later");
     }),
+    // What follows a squash in real histories.
+    ("squash, then its new file moved and changed, its lines changed", "merged: patch-id", |s| {
+        s.change("x", "a", 10, "own");
+        s.add("x", "new", &numbered("new", 40));
+        s.squash();
+        s.git(&["mv", "new", "moved"]);
+        s.add("main", "moved", &numbered("new", 40).replace("new 7\n", "changed\n"));
+        s.change("main", "a", 10, "later");
+    }),
+    ("squash, then moved within its file and changed there", "merged: patch-id", |s| {
+        s.insert("x", "a", 10, &numbered("own", 6));
+        s.change("x", "b", 5, "own");
+        s.squash();
+        s.take("main", "a", "own 1", 6);
+        s.git(&["reset", "-q", "--soft", "HEAD~1"]);
+        s.insert("main", "a", 25, &numbered("own", 6).replace("own 3\n", "changed\n"));
+    }),
+    ("squash, then lines added before and behind it", "merged: patch-id", |s| {
+        s.insert("x", "a", 10, &numbered("own", 6));
+        s.squash();
+        s.insert("main", "a", 10, "before\n");
+        s.insert("main", "a", 17, "behind\n");
+    }),
+    ("squash, then its file deleted", "merged: patch-id", |s| {
+        s.change("x", "a", 10, "own");
+        s.squash();
+        s.git(&["rm", "-q", "a"]);
+        s.repo.commit("without a");
+    }),
+    ("squash, then one file of it taken back, the other changed", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.change("x", "b", 10, "own");
+        s.squash();
+        s.change("main", "b", 10, "line 10");
+        s.change("main", "a", 10, "later");
+    }),
+    ("squash, then one place of it taken back, the other changed", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.change("x", "a", 20, "own too");
+        s.squash();
+        s.change("main", "a", 10, "line 10");
+        s.change("main", "a", 20, "later");
+    }),
+    ("squash, then one place of it taken back in two steps, the other changed", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.change("x", "a", 20, "own too");
+        s.squash();
+        s.change("main", "a", 10, "between");
+        s.change("main", "a", 10, "line 10");
+        s.change("main", "a", 20, "later");
+    }),
+    ("squash, then taken back together with another change", "not merged", |s| {
+        s.insert("x", "a", 10, &numbered("own", 6));
+        s.squash();
+        s.take("main", "a", "own 1", 6);
+        s.git(&["reset", "-q", "--soft", "HEAD~1"]);
+        s.change("main", "a", 20, "another way");
+    }),
+    ("squash, then its new file deleted, its lines changed", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.add("x", "new", &numbered("new", 40));
+        s.squash();
+        s.git(&["rm", "-q", "new"]);
+        s.repo.commit("without it");
+        s.change("main", "a", 10, "later");
+    }),
+    ("squash of lines taken away, then they came back, others changed", "not merged", |s| {
+        s.take("x", "a", "line 10", 3);
+        s.change("x", "a", 20, "own");
+        s.squash();
+        s.insert("main", "a", 9, "line 10\nline 11\nline 12\n");
+        s.change("main", "a", 23, "later");
+    }),
+    ("squash of a mode, then taken back, the rest changed", "not merged", |s| {
+        s.change("x", "a", 10, "own");
+        s.git(&["update-index", "--chmod=+x", "b"]);
+        s.git(&["commit", "-q", "-m", "executable"]);
+        s.git(&["checkout", "-q", "--", "."]);
+        s.squash();
+        s.git(&["update-index", "--chmod=-x", "b"]);
+        s.git(&["commit", "-q", "-m", "not executable"]);
+        s.git(&["checkout", "-q", "--", "."]);
+        s.change("main", "a", 10, "later");
+    }),
+    ("squash of a branch that goes on", "not merged", |s| {
+        s.insert("x", "a", 10, &numbered("own", 6));
+        s.squash();
+        s.change("main", "a", 12, "later");
+        s.change("x", "b", 10, "more");
+    }),
     ("orphan", "not merged", |s| {
         s.git(&["checkout", "-q", "--orphan", "other"]);
         s.repo.commit("another beginning");
@@ -341,6 +461,54 @@ async fn a_tag_with_words_is_a_base_too() {
     let repo = Repository::discover(&git, story.repo.path()).await.unwrap();
     let bases = Tips::of(&repo).await.unwrap().bases("v1");
     assert_eq!(bases, [story.repo.sha("x").parse::<CommitSha>().unwrap()]);
+}
+
+#[tokio::test]
+async fn what_was_in_the_base_when_its_environment_was_made_is_fresh() {
+    let story = Story::new(&gits()[0]);
+    story.change("x", "a", 10, "own");
+    story.squash();
+    story.on("main");
+    story.git(&["merge", "-q", "--no-ff", "-m", "merge", "x"]);
+    let git = Git::with_program(story.repo.hermetic_git());
+    let repo = Repository::discover(&git, story.repo.path()).await.unwrap();
+    let made_at = story.repo.sha("main");
+    story.change("main", "a", 20, "later");
+    let tips = Tips::of(&repo).await.unwrap();
+    let subject = |base_sha: &str| Subject {
+        head: tips.get("refs/heads/x").unwrap().clone(),
+        base_sha: Some(base_sha.parse().unwrap()),
+        bases: tips.bases("main"),
+        had_own: true,
+    };
+    let found = verdicts(&repo, &[subject(&made_at), subject(&story.began)]).await.unwrap();
+    assert_eq!(found.iter().map(word).collect::<Vec<_>>(), ["fresh", "merged: ancestor"]);
+    assert_eq!(found[0].ahead_behind(), Some((0, 3)));
+}
+
+#[tokio::test]
+async fn unrelated_histories_are_counted_as_git_counts_them() {
+    let story = Story::new(&gits()[0]);
+    for line in 1..=4 {
+        story.change("main", "a", line, "later");
+    }
+    story.git(&["checkout", "-q", "--orphan", "other"]);
+    story.repo.commit("another beginning");
+    story.git(&["branch", "-f", "x", "other"]);
+    story.change("x", "a", 20, "own");
+    let git = Git::with_program(story.repo.hermetic_git());
+    let repo = Repository::discover(&git, story.repo.path()).await.unwrap();
+    let tips = Tips::of(&repo).await.unwrap();
+    let subject = Subject {
+        head: tips.get("refs/heads/x").unwrap().clone(),
+        base_sha: Some(story.repo.sha("main").parse().unwrap()),
+        bases: tips.bases("main"),
+        had_own: true,
+    };
+    let count = |range: &str| story.repo.git(&["rev-list", "--count", range]).trim().parse::<u64>().unwrap();
+    let found = verdicts(&repo, &[subject]).await.unwrap().remove(0);
+    assert_eq!(found, Verdict::Unmerged { ahead: count("main..x"), behind: count("x..main") });
+    assert_eq!(found.ahead_behind(), Some((2, count("main"))));
 }
 
 /// However many branches conflict: no more processes for them.
@@ -460,11 +628,18 @@ async fn no_random_history_is_wrongly_called_merged() {
                         }
                     }
                     7 => {
-                        // A squash that is the last thing on main is taken back, whosever it was: what
-                        // it brought is outstanding again.
+                        // A squash that is the last thing on main is taken back, whole or in one file,
+                        // whosever it was: what it brought is outstanding again.
                         story.on("main");
                         if let Some(owner) = squashes.remove(&story.repo.sha("HEAD")) {
-                            story.git(&["revert", "--no-edit", "HEAD"]);
+                            let changed = story.repo.git(&["diff", "--name-only", "HEAD~1", "HEAD"]);
+                            match changed.lines().next() {
+                                Some(file) if dice.roll(2) == 0 => {
+                                    story.git(&["checkout", "-q", "HEAD~1", "--", file]);
+                                    story.git(&["commit", "-q", "-m", "without it"]);
+                                }
+                                _ => story.git(&["revert", "--no-edit", "HEAD"]),
+                            }
                             taken_back.push(owner);
                         }
                     }

@@ -1,6 +1,6 @@
 //! What goes by itself, and what was touched too recently for that.
 
-use grove_testkit::{Sandbox, TestRepo, TestServer, both_engines, wait_for};
+use grove_testkit::{Sandbox, TestRepo, TestServer, both_engines, ran, wait_for};
 use serde_json::{Value, json};
 
 use crate::{create, on, path};
@@ -20,9 +20,11 @@ both_engines! {
     fn a_pull_request_that_was_just_made_outlives_the_scheduler_though_the_base_has_its_head(store: TestStore) {
         let grove = on(store, TestRepo::with_origin());
         let head = grove.repo.push_commit("refs/heads/feature", "origin/main", "feature");
-        grove.repo.push_commit("refs/heads/main", &head, "later");
         let made = create(&grove, &["feature", "--kind", "pr", "--id", "7"]).ok().json();
-        assert_eq!((made["state"].as_str(), made["merged_by"].as_str()), (Some("merged"), Some("ancestor")));
+        assert_eq!((made["state"].as_str(), made["merged_by"].as_str()), (Some("active"), None));
+        // Merged a moment later.
+        grove.repo.push_commit("refs/heads/main", &head, "later");
+        grove.repo.git(&["fetch", "-q"]);
 
         // The cycle by hand, said and done.
         for report in [grove.grove(["cleanup", "run", "--dry-run", "--json"]).ok().json(), cycle(&grove, None)] {
@@ -55,6 +57,58 @@ both_engines! {
         grove.grove(["worktree", "undo", "feature"]).ok();
         assert_eq!(branches(&cycle(&grove, Some("2h")), "skipped"), ["feature"]);
         assert_eq!(branches(&cycle(&grove, Some("0")), "removed"), ["feature"], "without a grace it goes at once");
+    }
+
+    fn a_pull_request_whose_head_was_in_the_base_before_is_fresh(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let head = grove.repo.push_commit("refs/heads/feature", "origin/main", "feature");
+        grove.repo.push_commit("refs/heads/main", &head, "later");
+        let made = create(&grove, &["feature", "--kind", "pr", "--id", "7"]).ok().json();
+        assert_eq!((made["state"].as_str(), made["merged_by"].as_str()), (Some("fresh"), None));
+        let report = grove.grove(["worktree", "cleanup", "merged", "--json"]).ok().json();
+        assert_eq!(report["removed"], json!([]));
+        // A commit since then counts: first as work, then as merged.
+        std::fs::write(path(&made).join("more"), "more").unwrap();
+        grove.repo.git_in(&path(&made), &["add", "more"]);
+        grove.repo.git_in(&path(&made), &["commit", "-q", "-m", "more"]);
+        let state = || grove.grove(["worktree", "list", "--json"]).ok().json()[0]["state"].clone();
+        assert_eq!(state(), "active");
+        grove.repo.git_in(&path(&made), &["rebase", "-q", "origin/main"]);
+        grove.repo.git_in(&path(&made), &["push", "-q", "origin", "HEAD:refs/heads/main"]);
+        assert_eq!(state(), "merged");
+    }
+
+    fn an_upstream_merge_is_fetched_before_the_clean_up_judges(store: TestStore) {
+        let grove = on(store, TestRepo::with_origin());
+        let made = create(&grove, &["x"]).ok().json();
+        std::fs::write(path(&made).join("own"), "own").unwrap();
+        grove.repo.git_in(&path(&made), &["add", "own"]);
+        grove.repo.git_in(&path(&made), &["commit", "-q", "-m", "own"]);
+        grove.repo.git_in(&path(&made), &["push", "-q", "origin", "x:refs/heads/main"]);
+        grove.repo.git(&["update-ref", "refs/remotes/origin/main", made["base_sha"].as_str().unwrap()]);
+        let clean = |fetch: &str, more: &[&str]| {
+            let mut command = grove.command(["worktree", "cleanup", "merged"].iter().chain(more));
+            command.env("GROVE_WORKTREE_FETCH", fetch);
+            ran(&mut command).ok()
+        };
+        let removed = |fetch: &str, more: &[&str]| {
+            branches(&clean(fetch, &[&["--json"], more].concat()).json(), "removed")
+        };
+        assert_eq!(removed("never", &[]), [""; 0], "as it was last seen");
+        // A remote that is away: said, with the age of what is known.
+        let origin = grove.repo.dir().join("origin.git");
+        let away = grove.repo.dir().join("away.git");
+        std::fs::rename(&origin, &away).unwrap();
+        let said = clean("always", &[]).stdout;
+        assert!(said.contains("`origin/main` could not be fetched (") && said.contains(" old."), "{said}");
+        assert!(said.contains("Nothing to clean up."), "{said}");
+        std::fs::rename(&away, &origin).unwrap();
+        // What would go is found out the same way.
+        assert_eq!(removed("always", &["--dry-run"]), ["x"]);
+        grove.repo.git(&["update-ref", "refs/remotes/origin/main", made["base_sha"].as_str().unwrap()]);
+        assert_eq!(removed("auto", &[]), [""; 0], "asked less than a minute ago");
+        assert_eq!(removed("always", &[]), ["x"]);
+        assert!(!path(&made).exists());
     }
 
     fn what_is_gone_is_ended_however_young_it_is(store: TestStore) {

@@ -106,6 +106,25 @@ fn only_the_remotes_own_host_is_asked_and_a_broken_submodule_blocks_nothing() {
     assert!(!exists(&outside) && !exists(&dir.join("../upwards")) && !exists(&dir.join("unlinked/lib.c")));
 }
 
+#[test]
+fn a_broken_submodule_refuses_the_creation_where_all_are_required() {
+    let grove = sandbox(TestRepo::with_origin());
+    let id = library(&grove, "library");
+    let url = |name: &str| grove.repo.dir().join(name).display().to_string();
+    let gitmodules = section("gone", "gone", &url("nothing-there")) + &section("good", "good", "../library");
+    push_with_submodules(&grove, "refs/heads/main", &gitmodules, &[("gone", &id), ("good", &id)]);
+    let mut command = grove.command(["worktree", "create", "x", "--json"]);
+    let refused = grove_testkit::ran(command.env("GROVE_WORKTREE_SUBMODULES", "require"));
+    let error = refused.fails(1).json()["error"].clone();
+    assert_eq!(error["code"], "submodules_failed");
+    assert!(error["message"].as_str().unwrap().contains("`gone`"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("worktree.submodules"), "{error}");
+    assert!(!grove.repo.branches().contains('x'));
+    let made = create(&grove, &["x"]).ok();
+    assert!(path(&made.json()).join("good/lib.c").exists());
+    assert!(made.stderr.contains("`gone`"), "{}", made.stderr);
+}
+
 /// The rules hold for submodules of submodules, which other people may have written.
 #[test]
 fn submodules_of_submodules_go_by_the_same_rules() {
