@@ -27,18 +27,6 @@ impl Repository {
     }
 }
 
-/// Whether a text is an address to clone from, not a path on this machine.
-pub fn is_url(text: &str) -> bool {
-    if text.contains("://") {
-        return true;
-    }
-    // `user@host:path`: a colon before the first slash, and not a path that is there.
-    match (text.find(':'), text.find('/')) {
-        (Some(colon), slash) => colon > 1 && slash.is_none_or(|slash| colon < slash) && !Path::new(text).exists(),
-        _ => false,
-    }
-}
-
 /// Owner and repository as an address names them: `acme`, `app` of `https://host/acme/app.git`.
 /// Groups within groups are joined to one owner.
 pub fn owner_and_name(url: &str) -> Option<(String, String)> {
@@ -56,6 +44,7 @@ pub fn owner_and_name(url: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::is_url;
 
     #[test]
     fn addresses_are_told_from_paths() {

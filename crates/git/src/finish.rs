@@ -6,12 +6,12 @@
 //! under it, the base would show the finished files as deleted there, and the next `git commit -a` would
 //! remove them.
 
-use grove_model::{BranchName, CommitSha};
-
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::planted::Programs;
+use grove_model::{BranchName, CommitSha};
+
+use crate::command::planted::Programs;
 use crate::removal::look;
 use crate::{GitError, Place, Repository, links, parse};
 

@@ -1,8 +1,7 @@
 //! Which worktree has a branch checked out, and whether its folder is there.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 use crate::parse::WorktreeEntry;
 

@@ -1,9 +1,8 @@
 //! Small files and folders in `.git/grove` that one call of git needs, left there by a crash.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use grove_model::Nonce;
 

@@ -1,10 +1,9 @@
 //! The two links between a worktree and git's entry for it, read in one place.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 use crate::durable::{SMALL, read_plain};
 

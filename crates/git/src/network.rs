@@ -6,19 +6,15 @@
 //! which is gone afterwards: its config says the address and nothing else that was not written here,
 //! and its objects and refs are the repository's. The person's own config (`~/.gitconfig`) holds.
 
-use std::fmt;
-use std::fs;
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fs, io};
 
 use grove_model::Nonce;
 
+use crate::command::credentials::Shown;
 use crate::command::{Invocation, Output};
-use crate::credentials::Shown;
 use crate::durable::{SMALL, read_plain};
 use crate::lock::grove_dir;
 use crate::{GitError, Place, Repository};
@@ -30,47 +26,8 @@ pub(crate) enum Way {
     Push,
 }
 
-/// How remotes are talked to on behalf of one caller.
-#[derive(Clone, Debug, Default)]
-pub struct RemoteOptions {
-    /// The creation that fetches: reflogs of the refs that its fetches make name it.
-    pub creation: Option<Nonce>,
-    /// How long a remote may stay silent where what is known here will do; otherwise, and without a
-    /// value, [`crate::base::NETWORK`].
-    pub fetch_timeout: Option<Duration>,
-    /// Is told of a remote that lets its caller wait.
-    pub on_wait: Option<OnWait>,
-}
-
 /// How long a remote is waited for before the caller is told.
 const WAIT_NOTICE_AFTER: Duration = Duration::from_secs(3);
-
-/// Is told the name of a remote that lets its caller wait, once.
-#[derive(Clone)]
-pub struct OnWait(Arc<WaitNotice>);
-
-struct WaitNotice {
-    told: AtomicBool,
-    tell: Box<dyn Fn(&str) + Send + Sync>,
-}
-
-impl OnWait {
-    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(WaitNotice { told: AtomicBool::new(false), tell: Box::new(tell) }))
-    }
-
-    fn tell(&self, remote: &str) {
-        if !self.0.told.swap(true, Ordering::Relaxed) {
-            (self.0.tell)(remote);
-        }
-    }
-}
-
-impl fmt::Debug for OnWait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OnWait").field("told", &self.0.told).finish_non_exhaustive()
-    }
-}
 
 /// A remote that can be talked to for as long as this value lives.
 #[derive(Debug)]
@@ -103,7 +60,7 @@ impl Repository {
 
     /// A path is relative to the checkout, wherever git runs.
     fn absolute_address(&self, url: &str) -> String {
-        let is_path = !crate::clone::is_url(url) && !Path::new(url).is_absolute();
+        let is_path = !is_url(url) && !Path::new(url).is_absolute();
         if is_path { self.root.join(url).display().to_string() } else { url.to_owned() }
     }
 
@@ -218,6 +175,18 @@ fn config_entry(key: &str, value: &str) -> String {
             format!("[{section} \"{}\"]\n\t{variable} = \"{}\"\n", escaped(name), escaped(value))
         }
         None => format!("[{section}]\n\t{rest} = \"{}\"\n", escaped(value)),
+    }
+}
+
+/// Whether a text is an address to clone from, not a path on this machine.
+pub fn is_url(text: &str) -> bool {
+    if text.contains("://") {
+        return true;
+    }
+    // `user@host:path`: a colon before the first slash, and not a path that is there.
+    match (text.find(':'), text.find('/')) {
+        (Some(colon), slash) => colon > 1 && slash.is_none_or(|slash| colon < slash) && !Path::new(text).exists(),
+        _ => false,
     }
 }
 

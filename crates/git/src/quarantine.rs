@@ -8,10 +8,9 @@
 //! A worktree that only lost its `.git` breaks nobody else; it stays where `git worktree repair`
 //! finds it.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use grove_model::short_hash;
 

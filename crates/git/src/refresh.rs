@@ -1,6 +1,7 @@
 //! Brings the bases of work up to date with their remotes, before it is judged whether the work is merged.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::File;
 
 use grove_model::{BranchName, Moment};
@@ -18,6 +19,17 @@ pub struct OutdatedBase {
     pub line: String,
     /// When its newest commit that is known here was made.
     pub committed: Option<Moment>,
+}
+
+impl fmt::Display for OutdatedBase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutdatedBase { name, line, committed } = self;
+        write!(f, "`{name}` could not be fetched ({line}), so it counts as it was last seen")?;
+        match committed {
+            Some(then) => write!(f, "; its newest commit is {} old.", Moment::now().age_since(*then)),
+            None => f.write_str("."),
+        }
+    }
 }
 
 impl Repository {

@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::command::Invocation;
-use crate::network::RemoteOptions;
 use crate::parse::{self, WorktreeEntry};
+use crate::remote_options::RemoteOptions;
 use crate::{Git, GitError, Place};
 
 #[derive(Debug, thiserror::Error)]

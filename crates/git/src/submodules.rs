@@ -9,9 +9,8 @@
 //! all worktrees share and a creation must not touch. The same facts are given to git for each call
 //! instead.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::settled::{Temporary, temporary_config};
 use crate::{GitError, Place, Repository, parse};

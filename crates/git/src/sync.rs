@@ -5,7 +5,7 @@ use std::path::Path;
 use grove_model::CommitSha;
 
 use crate::base::{NETWORK, pull_request_refs};
-use crate::planted::Programs;
+use crate::command::planted::Programs;
 use crate::repository::Remote;
 use crate::{GitError, Place, Repository, parse};
 

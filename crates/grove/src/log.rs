@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{PoisonError, RwLock};
 
-use grove_engine::redact::Redactor;
+use grove_environments::redact::Redactor;
 
 /// Collects one entry and writes it, cleaned, when it is whole.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! `grove`: gives every piece of work its own git worktree.
 
+mod api_json;
 mod cli;
 mod log;
 mod output;

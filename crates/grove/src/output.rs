@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anstream::eprintln;
 use comfy_table::{ContentArrangement, presets};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_model::{Moment, State, human_size};
 use indicatif::{ProgressBar, ProgressStyle};
 use owo_colors::OwoColorize;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use grove_model::{CodebaseId, ConversationId, EnvironmentId, Moment};
-
 use sqlx::any::AnyRow;
 
 use crate::row::Reader;

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use sqlx::AnyConnection;
 use sqlx::migrate::{Migrate, Migration, MigrationType, Migrator};
-use sqlx::{Connection, Executor, SqlSafeStr};
+use sqlx::{AnyConnection, Connection, Executor, SqlSafeStr};
 
 use crate::{Engine, StoreError};
 

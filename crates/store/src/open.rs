@@ -5,9 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sqlx::AnyConnection;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{Connection, Executor};
+use sqlx::{AnyConnection, Connection, Executor};
 
 use crate::{Store, StoreError, migrations, private};
 

@@ -1,9 +1,8 @@
 //! Whether anything was written in a worktree that was only to be looked at.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use super::Reading;
 use crate::removal::look::in_progress;

@@ -14,12 +14,10 @@
 mod fence;
 mod judge;
 
-use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
+use std::{fmt, fs, io};
 
 use grove_model::{CommitSha, Moment, Nonce, Owner};
 

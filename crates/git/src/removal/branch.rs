@@ -3,9 +3,8 @@
 //! It goes only if everything on it is also somewhere else that stays, and only while it is where
 //! it was seen. Its reflog and its section of the config are kept beside the trash.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use grove_model::{BranchName, CommitSha};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,8 @@
 //! What lies inside a worktree besides its files: other repositories, and folders that can be
 //! made again.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use grove_model::Answer;
 

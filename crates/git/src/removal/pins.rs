@@ -5,9 +5,8 @@
 //! operation in progress), and whose tree lists the objects that only the index holds.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use grove_model::CommitSha;
 

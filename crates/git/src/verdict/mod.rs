@@ -21,13 +21,13 @@ mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use graph::{Graph, Place};
 use grove_model::{CommitSha, MergeMethod, Moment};
+use patch::Unproven;
+use paths::Differences;
 use serde::{Deserialize, Serialize};
 
 use crate::{GitError, Repository};
-use graph::{Graph, Place};
-use patch::Unproven;
-use paths::Differences;
 
 pub use reflog::{reflog_tells_of_commits, worked_on};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use grove_model::CommitSha;
 
 use crate::command::Invocation;
-use crate::planted::Programs;
+use crate::command::planted::Programs;
 use crate::{GitError, Repository};
 
 #[derive(Clone, Debug, PartialEq, Eq)]

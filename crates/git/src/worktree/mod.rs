@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use grove_model::{BranchName, CommitSha, Nonce, human_size};
-
 use serde::{Deserialize, Serialize};
 
 pub use source::{Prepared, Source, Wanted};

@@ -1,8 +1,7 @@
 //! Is the path free for a new worktree?
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::{Repository, links};
 

@@ -1,8 +1,7 @@
 //! Git's exit code is not proof: look at what was made.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use super::{AddError, Created};
 use crate::parse::{self, Status};

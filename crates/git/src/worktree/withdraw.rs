@@ -5,21 +5,17 @@
 //! while it holds nothing but what the creation put there; otherwise it stays, for `orphans` to
 //! list. What cannot be looked at is an error, and then nothing is taken away.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use grove_model::{BranchName, Nonce};
 
 use super::{AddError, BranchIntent, UpstreamIntent, source, stage};
 use crate::base::{reflog_reason, tracking_ref};
-use crate::links;
 use crate::lock::repository_lock;
-use crate::parse;
 use crate::removal::look::in_progress;
-use crate::settled;
 use crate::upstream::lock_config;
-use crate::{GitError, Place, Repository};
+use crate::{GitError, Place, Repository, links, parse, settled};
 
 /// What became of an unfinished creation.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use grove_engine::isolation::with_repository_settings;
-use grove_engine::settings::{Key, Origin, Settings, Value};
+use grove_environments::environments::with_repository_settings;
+use grove_environments::settings::{Key, Origin, Settings, Value};
 use grove_git::Repository;
 use grove_git::base::choose_remote;
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn show(context: &Context) -> Done {
 }
 
 /// Inside a repository, its own settings count too.
-async fn effective(context: &Context) -> Result<Settings, grove_engine::Problem> {
+async fn effective(context: &Context) -> Result<Settings, grove_environments::problem::Problem> {
     let Ok(repo) = Repository::discover(&context.git, &context.cwd).await else { return Ok(context.settings.clone()) };
     let remotes = repo.remotes().await?;
     let remote = choose_remote(context.settings.remote(), &remotes)?;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use grove_engine::Problem;
-use grove_engine::codebases::Codebases;
-use grove_engine::isolation::Isolation;
-use grove_engine::redact::Redactor;
-use grove_engine::settings::{Environment, Settings};
+use grove_environments::codebases::Codebases;
+use grove_environments::environments::Isolation;
+use grove_environments::problem::Problem;
+use grove_environments::redact::Redactor;
+use grove_environments::settings::{Environment, Settings};
 use grove_git::Git;
 use grove_model::Codebase;
 use grove_platforms::github::connection::Connection;

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use grove_engine::doctor::{Verdict, bad_store, examine, examine_machine, examine_privacy};
+use grove_agents::health::examine_agents;
+use grove_environments::maintenance::doctor::{Verdict, bad_store, examine, examine_machine, examine_privacy};
 use grove_platforms::github::checkup::checkup;
 use owo_colors::OwoColorize;
 use serde_json::json;
@@ -13,6 +14,7 @@ use crate::output;
 pub async fn run(context: &Context) -> Done {
     let waiting = output::spinner("Looking at everything", context.json);
     let mut checks = examine_machine(&context.git, &context.settings).await;
+    checks.extend(examine_agents(&context.settings).await);
     checks.extend(examine_privacy(context.settings.home(), &context.exposed));
     let store = context.store().await;
     // Without them only what is listed is looked at; the store's own check says why.

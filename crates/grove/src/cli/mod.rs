@@ -16,12 +16,9 @@ mod worktree;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 
-pub use codebase::as_json as codebase_json;
 pub use context::Context;
-pub use status::in_json as status_json;
-pub use worktree::remove::{in_json as removed_json, plan_json, with_folders};
 
 use crate::output;
 
@@ -74,7 +71,7 @@ pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     // Not for people: what an agent is started by.
     if arguments.get(1).is_some_and(|word| word == "supervise") {
-        return grove_engine::agent::supervise::main();
+        return grove_agents::supervisor::main();
     }
     let json = arguments.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
     let grove = match Grove::try_parse_from(&arguments) {

@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn apply(&self, context: &mut Context) -> Result<(), grove_engine::Problem> {
+    pub fn apply(&self, context: &mut Context) -> Result<(), grove_environments::problem::Problem> {
         if let Some(listen) = &self.listen {
             context.settings.with_flag("--listen", "server.listen", listen)?;
         }

@@ -13,7 +13,7 @@ use axum::http::header::{AUTHORIZATION, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_store::StoreError;
 use sha2::{Digest, Sha256};
 

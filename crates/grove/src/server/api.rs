@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_model::{Event, Incoming};
 use serde_json::Value;
 
@@ -28,11 +28,11 @@ const OPENAPI: &str = include_str!("openapi.json");
 
 async fn codebases(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
     let codebases = app.talks.store.codebases().await?;
-    Ok(Json(codebases.iter().map(crate::cli::codebase_json).collect()))
+    Ok(Json(codebases.iter().map(crate::api_json::codebase_json).collect()))
 }
 
 async fn status(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
-    Ok(Json(crate::cli::status_json(&app.talks.store, &app.talks.isolation).await?))
+    Ok(Json(crate::api_json::status_json(&app.talks.store, &app.talks.isolation).await?))
 }
 
 /// What came in must be something that can be answered.

@@ -6,7 +6,7 @@ use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use futures_util::StreamExt;
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use serde::de::DeserializeOwned;
 
 use super::fault::Fault;

@@ -10,7 +10,7 @@ use axum::extract::{Extension, Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::get;
 use futures_util::{Stream, StreamExt};
-use grove_engine::talk::TalkEvent;
+use grove_conversations::conversations::TalkEvent;
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 

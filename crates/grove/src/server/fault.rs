@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use serde_json::json;
 
 use super::page::door;

@@ -21,13 +21,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::middleware;
-use grove_engine::Problem;
-use grove_engine::forge::Forge;
-use grove_engine::redact::Redactor;
-use grove_engine::settings::Settings;
-use grove_engine::talk::{Scope, Talks};
+use axum::{Router, middleware};
+use grove_agents::supervisor::{end_unsupervised, is_supervisor};
+use grove_conversations::conversations::{Scope, Talks};
+use grove_environments::forge::Forge;
+use grove_environments::maintenance::scheduler::RunProcesses;
+use grove_environments::problem::Problem;
+use grove_environments::redact::Redactor;
+use grove_environments::settings::Settings;
 use grove_git::Git;
 use grove_platforms::github::adapter::Adapter;
 use grove_platforms::github::connection::Connection;
@@ -108,7 +109,7 @@ impl Server {
         let talks = Talks::new(git, store, settings.clone(), forge, redactor, scope);
         let github = match duty {
             Duty::All => Adapter::new(&talks, settings).map_err(|error| {
-                let message = grove_engine::words::sentence(&error.to_string());
+                let message = grove_environments::problem::sentence(&error.to_string());
                 Problem::new("bad_settings", message, "Correct `adapters.github` in GROVE_HOME/config.toml.")
             })?,
             Duty::Chat => None,
@@ -147,8 +148,9 @@ impl Server {
         let talks = app.talks.clone();
         let web = tokio::spawn(listen::serve(listener, router(app.clone())));
         let keeping = (duty == Duty::All).then(|| {
-            let (house, heard) = (app.talks.isolation.clone(), ending.subscribe());
-            tokio::spawn(async move { Box::pin(house.keep_house(heard)).await })
+            let (environments, heard) = (app.talks.isolation.clone(), ending.subscribe());
+            let processes = RunProcesses { end_unsupervised, is_supervisor };
+            tokio::spawn(async move { Box::pin(environments.run_scheduler(processes, heard)).await })
         });
         let github = app.github.clone().map(|github| tokio::spawn(github.serve(ending.subscribe())));
         if duty == Duty::All {

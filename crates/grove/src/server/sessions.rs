@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_model::Moment;
 use grove_store::{NewBrowserSession, Store, StoreError};
 use jiff::SignedDuration;

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use grove_engine::Problem;
-use grove_engine::settings::Settings;
+use grove_environments::problem::Problem;
+use grove_environments::settings::Settings;
 use grove_store::private;
 
 /// Returns where the token is kept that the server made.

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_platforms::github::adapter::{Knock, Refused};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 fn fault(refused: Refused) -> Fault {
-    let message = grove_engine::words::sentence(&refused.to_string());
+    let message = grove_environments::problem::sentence(&refused.to_string());
     let (status, code, hint) = match refused {
         Refused::BadSignature => (
             StatusCode::UNAUTHORIZED,

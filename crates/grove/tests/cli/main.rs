@@ -12,6 +12,7 @@ mod doctor;
 mod finish;
 mod github;
 mod head;
+mod layers;
 mod list;
 mod names;
 mod planted;

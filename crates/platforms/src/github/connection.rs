@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use grove_engine::forge::{Forge, ForgeError, NewPullRequest, Opened, Title};
-use grove_engine::settings::GithubSettings;
+use grove_environments::forge::{Forge, ForgeError, NewPullRequest, Opened, Title};
+use grove_environments::settings::GithubSettings;
 use grove_git::credentials::{Credential, Keyring};
 use grove_model::{Codebase, PullRequestInfo};
 use tokio::sync::OnceCell;

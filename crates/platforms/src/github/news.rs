@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use grove_engine::redact::Redactor;
+use grove_environments::redact::Redactor;
 use grove_model::Moment;
 use grove_store::NewEvent;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use grove_engine::redact::Redactor;
+use grove_environments::redact::Redactor;
 use serde_json::Value;
 
 /// The payload: the body itself, or what a form carries as `payload`. A hook that somebody added

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
-use grove_engine::agent::{Agents, Health, KNOWN, health};
-use grove_engine::settings::AgentSettings;
+use grove_agents::health::{Health, health};
+use grove_agents::registry::Agents;
+use grove_environments::settings::AgentSettings;
+use grove_environments::settings::agent_catalog::KNOWN;
 use serde_json::{Value, json};
 
 use super::{Context, Done};

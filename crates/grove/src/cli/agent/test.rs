@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use grove_engine::Problem;
-use grove_engine::agent::{AgentEvent, Agents, Ended, Folder, Outcome, Run, Tools, Usage, WorkDir};
-use grove_engine::reply_text;
+use grove_agents::agent::{AgentEvent, Ended, Outcome, Run, Tools, Usage};
+use grove_agents::registry::Agents;
+use grove_conversations::replies;
+use grove_environments::problem::Problem;
+use grove_environments::ready::{Folder, WorkDir};
 use grove_model::Nonce;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -27,7 +29,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     let agent = agents.choose(args.name.as_deref(), "cli")?;
     agent.installed()?;
     let folder = context.settings.home().join("scratch").join(format!("agent-test-{}", Nonce::new()));
-    let failed = |error: std::io::Error| reply_text::no_scratch(&folder, &error);
+    let failed = |error: std::io::Error| replies::no_scratch(&folder, &error);
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let place = WorkDir::NoCodebase(Folder::ready(context.settings.home(), folder.clone()).await.map_err(failed)?);
     // The shell answers commands, not questions.
@@ -57,7 +59,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     let redactor = context.redactor();
     let text = redactor.clean(text.trim());
     if ended != Ended::Well {
-        let words = redactor.clean(&reply_text::ended(agent.name(), &ended, &text, prompt));
+        let words = redactor.clean(&replies::ended(agent.name(), &ended, &text, prompt));
         // One sentence; what the program complained about is behind it.
         let (sentence, rest) = words.split_once('\n').unwrap_or((&words, ""));
         let rest: Vec<&str> = rest.split_whitespace().filter(|word| *word != "```").collect();

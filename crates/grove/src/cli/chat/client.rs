@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use reqwest::{RequestBuilder, Response, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

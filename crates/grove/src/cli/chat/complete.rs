@@ -1,8 +1,9 @@
 //! What Tab offers.
 
-use grove_engine::Problem;
-use grove_engine::commands::{COMMANDS, Entry, worktree};
-use grove_engine::isolation::Isolation;
+use grove_conversations::commands::{COMMANDS, Entry, worktree};
+use grove_conversations::custom::Catalogue;
+use grove_environments::environments::Isolation;
+use grove_environments::problem::Problem;
 use grove_git::base::FetchPolicy;
 use grove_model::{Codebase, Environment, Status};
 use grove_store::{Store, StoreError};
@@ -77,7 +78,7 @@ impl Names {
     /// As far as they are known here: whoever types does not wait for a remote.
     async fn custom_commands(&self) -> Result<Vec<String>, Problem> {
         let Some(codebase) = &self.codebase else { return Ok(Vec::new()) };
-        let commands = self.isolation.custom_commands(codebase, Some(FetchPolicy::Never)).await?;
+        let commands = Catalogue::of_codebase(&self.isolation, codebase, Some(FetchPolicy::Never)).await?;
         Ok(commands.names().filter(|name| !name.contains(char::is_whitespace)).map(str::to_owned).collect())
     }
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::mpsc;
 
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use owo_colors::OwoColorize;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::{Completer, Pair};

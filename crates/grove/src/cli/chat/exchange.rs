@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use reqwest::Response;
 use tokio::time::Instant;
 

@@ -17,21 +17,21 @@ mod sse;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use grove_engine::Problem;
-use grove_engine::codebases::CodebaseError;
-use grove_model::Codebase;
-use grove_store::Store;
-use owo_colors::OwoColorize;
-
-use super::{Context, Done};
-use crate::server::random_hex;
 use client::Client;
 use editor::Editor;
 use exchange::{Exchange, Fate};
+use grove_environments::codebases::CodebaseError;
+use grove_environments::problem::Problem;
+use grove_model::Codebase;
+use grove_store::Store;
+use owo_colors::OwoColorize;
 use pipe::Pipe;
 use reach::Reached;
 use show::Show;
 use signals::Signals;
+
+use super::{Context, Done};
+use crate::server::random_hex;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use tokio::sync::mpsc;
 
 use super::Input;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_store::Store;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

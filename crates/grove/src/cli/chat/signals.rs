@@ -1,7 +1,7 @@
 //! Ctrl-C and the wish to end.
 
 use futures_util::FutureExt;
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub enum Wish {

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::{Context, Done, as_json};
+use super::{Context, Done};
+use crate::api_json::codebase_json;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     waiting.finish_and_clear();
     let codebase = added?;
     if context.json {
-        output::json(&as_json(&codebase));
+        output::json(&codebase_json(&codebase));
     } else {
         output::line(&format!("Registered {} at {}", output::strong(&codebase.name), codebase.default_cwd.display()));
     }

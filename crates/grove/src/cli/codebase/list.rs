@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use super::{Context, Done, as_json};
+use super::{Context, Done};
 use crate::output::{self, Table};
 
 pub async fn run(context: &Context) -> Done {
     let store = context.store().await?;
     let codebases = store.codebases().await?;
     if context.json {
-        output::json(&codebases.iter().map(as_json).collect::<Vec<_>>());
+        output::json(&codebases.iter().map(crate::api_json::codebase_json).collect::<Vec<_>>());
         return Ok(ExitCode::SUCCESS);
     }
     if codebases.is_empty() {

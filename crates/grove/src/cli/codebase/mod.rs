@@ -7,8 +7,6 @@ mod remove;
 mod show;
 
 use clap::Subcommand;
-use grove_model::Codebase;
-use serde_json::{Value, json};
 
 use super::{Context, Done};
 
@@ -34,15 +32,4 @@ pub async fn run(context: &Context, command: Command) -> Done {
         Command::Move(args) => move_checkout::run(context, &args).await,
         Command::Remove(args) => remove::run(context, &args).await,
     }
-}
-
-/// A codebase as scripts see it.
-pub fn as_json(codebase: &Codebase) -> Value {
-    json!({
-        "id": codebase.id,
-        "name": codebase.name,
-        "default_cwd": codebase.default_cwd,
-        "repository_url": codebase.repository_url,
-        "default_branch": codebase.default_branch,
-    })
 }

@@ -19,7 +19,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     let codebase = codebases.named(&args.name).await?;
     let moved = codebases.move_to(&codebase, &context.cwd.join(&args.path)).await?;
     if context.json {
-        output::json(&super::as_json(&moved));
+        output::json(&crate::api_json::codebase_json(&moved));
     } else {
         let (name, at) = (output::strong(&moved.name), moved.default_cwd.display());
         output::line(&format!("{name} is at {at} now; its worktrees were linked to it again"));

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use grove_engine::isolation::places;
+use grove_environments::paths;
 use serde_json::json;
 
-use super::{Context, Done, as_json};
+use super::{Context, Done};
+use crate::api_json::codebase_json;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -17,10 +18,10 @@ pub struct Args {
 pub async fn run(context: &Context, args: &Args) -> Done {
     let store = context.store().await?;
     let codebase = context.codebases(&store).meant(args.name.as_deref(), &context.cwd).await?;
-    let worktrees = places::worktrees_of(&codebase, &context.settings);
+    let worktrees = paths::worktrees_of(&codebase, &context.settings);
     let environments = store.environments(codebase.id, false).await?.len();
     if context.json {
-        let mut value = as_json(&codebase);
+        let mut value = codebase_json(&codebase);
         value["worktrees_path"] = json!(worktrees);
         value["worktrees"] = json!(environments);
         value["created_at"] = json!(codebase.created_at);

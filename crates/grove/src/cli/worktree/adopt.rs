@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use grove_engine::isolation::{CreatedBy, How};
+use grove_environments::create::{CreatedBy, How};
 use grove_model::{Kind, PrHead, Work};
 
 use super::{Context, Done, view_of};

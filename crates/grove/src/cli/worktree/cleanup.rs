@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use grove_engine::cleanup::{Report, Scope};
-use grove_engine::words::done;
+use grove_environments::cleanup::Report;
+use grove_environments::cleanup::select::Scope;
+use grove_environments::words::done;
 use grove_model::Codebase;
 
 use crate::cli::{Context, Done};
@@ -62,7 +63,7 @@ async fn report_of(
     codebases: &[Codebase],
     scope: Scope,
     dry_run: bool,
-) -> Result<Report, grove_engine::Problem> {
+) -> Result<Report, grove_environments::problem::Problem> {
     let isolation = context.isolation(store);
     let mut report = Report::default();
     for codebase in codebases {

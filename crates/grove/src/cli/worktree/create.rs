@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use grove_engine::Problem;
-use grove_engine::isolation::resolve::Relation;
-use grove_engine::isolation::{CreatedBy, Hints, How, Outcome, Wish};
-use grove_engine::view::View;
-use grove_engine::words::done;
+use grove_environments::create::decide::Relation;
+use grove_environments::create::{CreatedBy, Hints, How, Outcome, Wish};
+use grove_environments::inspect::list::View;
+use grove_environments::problem::Problem;
+use grove_environments::words::done;
 use grove_git::OnWait;
 use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
 

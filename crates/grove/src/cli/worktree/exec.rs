@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_git::lock::EnvironmentLock;
 use grove_model::Status;
 

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use grove_engine::removal::Asker;
-use grove_engine::words::done;
+use grove_environments::remove::Asker;
+use grove_environments::words::done;
 use grove_git::finish::Method;
 use grove_model::BranchName;
 use serde_json::json;
@@ -51,7 +51,7 @@ pub async fn finish(context: &Context, args: &Args) -> Done {
         output::warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
     })?;
     if context.json {
-        let mut answer = remove::in_json(&removed);
+        let mut answer = crate::api_json::removed_json(&removed);
         answer["merged_into"] = json!(finished.base.to_string());
         answer["commit"] = json!(finished.commit);
         answer["updated_checkouts"] = json!(finished.updated);
@@ -72,7 +72,7 @@ pub async fn abort(context: &Context, named: &Named) -> Done {
     waiting.finish_and_clear();
     let removed = removed?;
     if context.json {
-        output::json(&remove::in_json(&removed));
+        output::json(&crate::api_json::removed_json(&removed));
     } else {
         remove::say(&environment, &removed, context.settings.trash_keep_days());
     }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use grove_engine::codebases::CodebaseError;
-use grove_engine::view::View;
+use grove_environments::codebases::CodebaseError;
+use grove_environments::inspect::list::View;
 use grove_model::State;
 
 use super::{Context, Done};

@@ -17,8 +17,8 @@ mod undo;
 mod why;
 
 use clap::Subcommand;
-use grove_engine::Problem;
-use grove_engine::view::View;
+use grove_environments::inspect::list::View;
+use grove_environments::problem::Problem;
 use grove_model::{Codebase, Environment};
 use grove_store::Store;
 

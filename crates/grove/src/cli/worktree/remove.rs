@@ -3,15 +3,13 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-use grove_engine::Problem;
-use grove_engine::removal::{Asker, Plan, Removable, RemovalWish, Removed, TrashedFolder};
-use grove_engine::words::{self, done};
+use grove_environments::remove::{Asker, Plan, RemovalWish, Removed};
+use grove_environments::words::{self, done};
 use grove_git::removal::BranchFate;
-use grove_model::{Answer, Codebase, Environment, Moment};
-use serde::Serialize;
-use serde_json::{Value, json};
+use grove_model::{Codebase, Environment, Moment};
 
 use super::{Context, Done, Named};
+use crate::api_json::{plan_json, removable_of, removed_json};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +43,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
         sweep_in_background(&codebase);
     }
     if context.json {
-        output::json(&in_json(&removed));
+        output::json(&removed_json(&removed));
     } else {
         say(&environment, &removed, context.settings.trash_keep_days());
     }
@@ -53,78 +51,8 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn in_json(removed: &Removed) -> Value {
-    match removed {
-        Removed::Gone => json!({ "removed": true, "released": false, "branch_kept": true, "undo_until": null }),
-        Removed::Released(_) => json!({ "removed": false, "released": true, "branch_kept": true, "undo_until": null }),
-        Removed::Trashed { branch_kept, undo_until, regenerable, .. } => json!({
-            "removed": true,
-            "released": false,
-            "branch_kept": branch_kept,
-            "undo_until": undo_until,
-            "regenerable": folders_json(regenerable),
-        }),
-    }
-}
-
-/// Folders that leave the trash early, as scripts see them.
-pub fn folders_json(folders: &[TrashedFolder]) -> Vec<Value> {
-    let folder = |folder: &TrashedFolder| {
-        json!({
-            "path": folder.path,
-            "size_bytes": folder.bytes,
-            "kept_until": folder.kept_until,
-            "gone": folder.gone,
-        })
-    };
-    folders.iter().map(folder).collect()
-}
-
-/// An answer with such folders in it.
-pub fn with_folders(view: &impl Serialize, key: &str, folders: &[TrashedFolder]) -> Result<Value, Problem> {
-    let unreadable = |error: serde_json::Error| Problem::new("internal", format!("{error}."), "Please report this.");
-    let mut value = serde_json::to_value(view).map_err(unreadable)?;
-    value[key] = json!(folders_json(folders));
-    Ok(value)
-}
-
 pub fn say(environment: &Environment, removed: &Removed, days: u64) {
     done::removed(environment.branch.as_str(), removed, days).iter().for_each(|line| output::words(line));
-}
-
-fn removable_of(plan: &Plan) -> Option<&Removable> {
-    match plan {
-        Plan::Gone | Plan::Release => None,
-        Plan::Remove(removable) => Some(removable),
-    }
-}
-
-/// The plan as scripts see it.
-pub fn plan_json(environment: &Environment, plan: &Plan, force: bool) -> Value {
-    let action = match plan {
-        Plan::Gone => "forget",
-        Plan::Release => "release",
-        Plan::Remove(_) => "remove",
-    };
-    let removable = removable_of(plan);
-    let against = removable.map(|removable| removable.reasons(force)).unwrap_or_default();
-    let reason = |(question, answer): &(_, _)| words::reason(*question, answer, environment.branch.as_str());
-    let reasons: Vec<_> = against.iter().map(reason).collect();
-    json!({
-        "id": environment.id,
-        "branch": environment.branch.to_string(),
-        "path": environment.path,
-        "action": action,
-        "would_remove": reasons.is_empty(),
-        "reasons": reasons,
-        "checks": removable.map(checks).unwrap_or_default(),
-        "branch_kept": removable.is_none_or(|removable| removable.branch().is_kept()),
-        "branch_fate": removable.map(|removable| removable.branch()),
-        "fingerprint": removable.map(|removable| removable.fingerprint()),
-        "regenerable": removable.map(|removable| removable.regenerable()).unwrap_or_default().iter().map(|folder| {
-            json!({ "path": folder.path, "size_bytes": folder.bytes })
-        }).collect::<Vec<_>>(),
-    })
 }
 
 /// The plan: every question with its answer.
@@ -164,19 +92,6 @@ fn show(context: &Context, environment: &Environment, plan: &Plan, force: bool) 
             output::words(&format!("  - {}", done::folder_words(&folder.path, folder.bytes)));
         }
     }
-}
-
-fn checks(removable: &Removable) -> Vec<Value> {
-    let word = |answer: &Answer| match answer {
-        Answer::No => ("no", None),
-        Answer::Yes(detail) => ("yes", Some(detail.clone())),
-        Answer::Unknown(why) => ("unknown", Some(why.clone())),
-    };
-    let line = |(question, answer): &(grove_model::Question, Answer)| {
-        let (answer, detail) = word(answer);
-        json!({ "code": question.as_str(), "answer": answer, "detail": detail })
-    };
-    removable.checks.iter().map(line).collect()
 }
 
 /// Deletes what need not be kept any longer, without anybody waiting for it.

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use grove_engine::removal::Restored;
-use grove_engine::words::done;
+use grove_environments::remove::Restored;
+use grove_environments::words::done;
 
-use super::remove::with_folders;
 use super::{Context, Done, Named, view_of};
+use crate::api_json::with_folders;
 use crate::output;
 
 pub async fn hibernate(context: &Context, named: &Named) -> Done {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use grove_engine::words::done;
+use grove_environments::words::done;
 use serde_json::json;
 
 use super::{Context, Done, Named};

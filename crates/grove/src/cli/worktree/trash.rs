@@ -3,14 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use grove_engine::isolation::find_latest;
-use grove_engine::removal::TrashItem;
-use grove_engine::words::done;
+use grove_environments::remove::trash::{TrashItem, find_latest};
+use grove_environments::words::done;
 use grove_model::{Moment, human_size};
 use serde_json::{Value, json};
 
-use super::remove::folders_json;
 use super::{Context, Done, Named};
+use crate::api_json::folders_json;
 use crate::output::{self, Table};
 
 #[derive(Debug, Subcommand)]

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use grove_engine::isolation::find_latest;
-use grove_engine::removal::Restored;
-use grove_engine::words::done;
+use grove_environments::remove::Restored;
+use grove_environments::remove::trash::find_latest;
+use grove_environments::words::done;
 
-use super::remove::with_folders;
 use super::{Context, Done, view_of};
+use crate::api_json::with_folders;
 use crate::output;
 
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use grove_engine::isolation::resolve::Step;
+use grove_environments::create::decide::Step;
 use serde_json::json;
 
 use super::{Context, Done, Named};

@@ -7,7 +7,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use grove_model::{Event, Incoming, MessageId};
 use grove_store::{Conversation, Message, Said};
 use serde::Deserialize;

@@ -7,11 +7,13 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use grove_engine::isolation::{CreatedBy, Hints, Wish, find};
-use grove_engine::removal::{Asker, Hibernated, RemovalWish, Restored, TrashedFolder};
-use grove_engine::talk::TalkEvent;
-use grove_engine::view::View;
-use grove_engine::{Problem, isolation};
+use grove_conversations::conversations::TalkEvent;
+use grove_environments::create::{self, CreatedBy, Hints, Wish};
+use grove_environments::error;
+use grove_environments::inspect::find::find;
+use grove_environments::inspect::list::View;
+use grove_environments::problem::Problem;
+use grove_environments::remove::{Asker, Hibernated, RemovalWish, Restored, TrashedFolder};
 use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Kind, PrHead, Work};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -84,9 +86,7 @@ async fn create(State(app): Shared, Body(wanted): Body<Wanted>) -> Result<(Statu
     let isolation = &app.talks.isolation;
     let outcome = isolation.create(&codebase, &wish).await?;
     let view = match &outcome.how {
-        isolation::How::Created(new) => {
-            isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
-        }
+        create::How::Created(new) => isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?,
         _ => view_of(&app, &codebase, outcome.environment).await?,
     };
     app.talks.tell_watchers(TalkEvent::Worktrees);
@@ -112,18 +112,18 @@ pub async fn found(app: &App, id: &str) -> Result<(Codebase, Environment), Fault
         let all = store.environments(codebase.id, false).await?;
         match find(id, &all) {
             Ok(environment) => fitting.push((codebase, environment.clone())),
-            Err(isolation::IsolationError::NoSuch(_)) => {}
+            Err(error::IsolationError::NoSuch(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     match fitting.len() {
-        0 => Err(isolation::IsolationError::NoSuch(id.to_owned()).into()),
+        0 => Err(error::IsolationError::NoSuch(id.to_owned()).into()),
         1 => Ok(fitting.remove(0)),
         _ => {
             let candidates =
                 fitting.iter().map(|(codebase, e)| format!("{} ({} in {})", e.id, e.branch, codebase.name));
             let candidates = candidates.collect();
-            Err(isolation::IsolationError::Ambiguous { name: id.to_owned(), candidates }.into())
+            Err(error::IsolationError::Ambiguous { name: id.to_owned(), candidates }.into())
         }
     }
 }
@@ -154,7 +154,7 @@ async fn remove(
     let wish = RemovalWish { force, ..RemovalWish::default() };
     let removed = app.talks.isolation.remove(&codebase, &environment, &wish).await?;
     app.talks.tell_watchers(TalkEvent::Worktrees);
-    Ok(Json(crate::cli::removed_json(&removed)))
+    Ok(Json(crate::api_json::removed_json(&removed)))
 }
 
 /// What a removal would do, and what speaks against it.
@@ -166,7 +166,7 @@ async fn plan(
     let Query(Force { force }) = query.map_err(|rejection| bad_query(&rejection))?;
     let (codebase, environment) = found(&app, &id).await?;
     let plan = app.talks.isolation.plan_removal(&codebase, &environment, &Asker::Person).await?;
-    Ok(Json(crate::cli::plan_json(&environment, &plan, force)))
+    Ok(Json(crate::api_json::plan_json(&environment, &plan, force)))
 }
 
 async fn undo(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
@@ -196,7 +196,7 @@ async fn changed(
 ) -> Result<Json<Value>, Fault> {
     app.talks.tell_watchers(TalkEvent::Worktrees);
     let view = view_of(app, codebase, environment).await?;
-    Ok(Json(crate::cli::with_folders(&view, key, folders)?))
+    Ok(Json(crate::api_json::with_folders(&view, key, folders)?))
 }
 
 #[derive(Default, Deserialize)]
@@ -221,7 +221,7 @@ async fn finish(
     app.talks.tell_watchers(TalkEvent::Worktrees);
     // Merged is merged, also if the worktree has to stay.
     let mut answer = match removed {
-        Ok(removed) => crate::cli::removed_json(&removed),
+        Ok(removed) => crate::api_json::removed_json(&removed),
         Err(error) => json!({ "removed": false, "branch_kept": true, "error": Problem::from(error) }),
     };
     answer["merged_into"] = json!(finished.base.to_string());
@@ -234,5 +234,5 @@ async fn abort(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>
     let (codebase, environment) = found(&app, &id).await?;
     let removed = app.talks.isolation.abort(&codebase, &environment).await?;
     app.talks.tell_watchers(TalkEvent::Worktrees);
-    Ok(Json(crate::cli::removed_json(&removed)))
+    Ok(Json(crate::api_json::removed_json(&removed)))
 }

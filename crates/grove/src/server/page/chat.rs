@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::routing::get;
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use maud::{Markup, html};
 
 use super::super::App;

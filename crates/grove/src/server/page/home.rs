@@ -7,7 +7,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use grove_engine::Problem;
+use grove_environments::problem::Problem;
 use maud::{Markup, html};
 
 use super::super::App;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use grove_engine::view::View;
+use grove_environments::inspect::list::View;
 use grove_model::{Moment, State as Condition, human_size};
 use maud::{Markup, html};
 

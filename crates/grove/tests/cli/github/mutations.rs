@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use delivery::{Comment, Delivery, FORM, bent, nonsense};
 use grove_model::Event;
 use grove_store::{Manner, Options, Store};
 use grove_testkit::github::BOT;
 use grove_testkit::{Dice, both_engines};
 
 use super::Office;
-use delivery::{Comment, Delivery, FORM, bent, nonsense};
 
 /// How many threads there are.
 const THREADS: u64 = 6;

@@ -4,12 +4,11 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use grove_testkit::{Engine, Ran, Sandbox, Terminal, TestRepo, TestServer, TestStore, both_engines};
+use grove_testkit::{Engine, Ran, Sandbox, Terminal, TestRepo, TestServer, TestStore, both_engines, wait_for};
 use serde_json::Value;
 
 use super::{branches, registered, talking};
 use crate::sandbox;
-use grove_testkit::wait_for;
 
 /// `grove chat ARGS` where no server runs.
 fn alone(grove: &Sandbox, args: &[&str]) -> Command {

@@ -5,12 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use grove_store::{Options, Store};
-use grove_testkit::{Engine, Sandbox, TestRepo, TestServer, TestStore, both_engines};
+use grove_testkit::{Engine, Sandbox, TestRepo, TestServer, TestStore, both_engines, wait_for};
 use serde_json::json;
 
 use super::{environments, registered, serve, talking};
 use crate::on;
-use grove_testkit::wait_for;
 
 fn sqlite() -> TestStore {
     TestStore::new(Engine::Sqlite)

@@ -3,11 +3,10 @@
 use std::fs;
 use std::process::Stdio;
 
-use grove_testkit::{TestServer, both_engines, is_alive};
+use grove_testkit::{TestServer, both_engines, is_alive, wait_for};
 
 use super::{branches, environments, registered, serve};
 use crate::{created, path};
-use grove_testkit::wait_for;
 
 both_engines! {
     fn at_its_start_what_is_merged_goes_and_the_rest_stays(store: TestStore) {

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use grove_testkit::{Dice, TestServer, both_engines, is_alive};
+use grove_testkit::{Dice, TestServer, both_engines, is_alive, wait_for};
 use serde_json::json;
 
 use super::{environments, registered};
-use grove_testkit::wait_for;
 
 fn is_answer(text: &str) -> bool {
     ["answer-", "was interrupted by"].iter().any(|part| text.contains(part))

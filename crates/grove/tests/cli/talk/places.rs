@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use grove_testkit::{TestServer, both_engines};
+use grove_testkit::{TestRepo, TestServer, both_engines, wait_for};
 use serde_json::{Value, json};
 
 use super::{branches, environments, registered, serve, talking};
 use crate::on;
-use grove_testkit::TestRepo;
-use grove_testkit::wait_for;
 
 fn issue(conversation: &str, platform: &str, number: u64, message: &str) -> Value {
     json!({ "conversationId": conversation, "platform": platform, "message": message,

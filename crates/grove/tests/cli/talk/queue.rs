@@ -3,10 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use grove_testkit::{TestServer, both_engines};
+use grove_testkit::{TestServer, both_engines, wait_for};
 
 use super::{environments, registered, serve, talking};
-use grove_testkit::wait_for;
 
 both_engines! {
     fn messages_of_a_conversation_are_worked_on_in_order(store: TestStore) {

@@ -7,11 +7,10 @@ mod house;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use grove_testkit::is_alive;
+use grove_testkit::{is_alive, wait_for};
 use house::{House, Machine, Real};
 
 use super::branches;
-use grove_testkit::wait_for;
 
 /// Writes a story once and tells it of each agent.
 macro_rules! of_each_agent {

@@ -16,10 +16,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use grove_engine::letterbox::Letterbox;
-use grove_engine::send;
-use grove_engine::settings::{GithubCredentials, GithubSettings, Settings};
-use grove_engine::talk::Talks;
+use grove_conversations::conversations::Talks;
+use grove_conversations::delivery::event_writer::Letterbox;
+use grove_conversations::delivery::outbox_sender;
+use grove_environments::settings::{GithubCredentials, GithubSettings, Settings};
 use grove_model::Moment;
 use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
@@ -118,7 +118,7 @@ impl Adapter {
         };
         let us = self.us.subscribe();
         let platform = Arc::new(show::Comments { github: github.clone(), streams: self.settings.streams, us });
-        let sending = send::serve(self.talks.clone(), platform, ending.clone());
+        let sending = outbox_sender::serve(self.talks.clone(), platform, ending.clone());
         let working = work::serve(&self, &github, ending.clone());
         let asking = ask::serve(&self, &github, ending);
         tokio::join!(sending, working, asking);

@@ -1,7 +1,7 @@
 //! What is told of a pull request goes into the record.
 
-use grove_engine::isolation::IsolationError;
-use grove_engine::pull_request::PullRequestNews;
+use grove_environments::error::IsolationError;
+use grove_environments::integrate::pull_request::PullRequestNews;
 use grove_model::{Codebase, Event, Incoming};
 
 use super::Adapter;

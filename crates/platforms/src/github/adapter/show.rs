@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use grove_engine::send::{Letter, NotShown, Platform};
+use grove_conversations::delivery::outbox_sender::{Letter, NotShown, Platform};
 use tokio::sync::watch;
 
 use crate::github::api::{ApiError, Github, Retry};

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use grove_engine::owner::{LEASE, is_gone, this_process};
+use grove_environments::lease::{LEASE, is_gone, this_process};
 use grove_model::{Moment, Owner};
 use grove_store::{RawEvent, StoreError};
 use jiff::SignedDuration;

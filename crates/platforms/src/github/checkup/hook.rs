@@ -1,6 +1,6 @@
 //! What GitHub's own word is worth on whether it reaches us: its webhooks, and what they were answered.
 
-use grove_engine::doctor::{Check, Verdict, check};
+use grove_environments::maintenance::doctor::{Check, Verdict, check};
 use grove_git::redact;
 
 use super::judge::not_known;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use grove_engine::doctor::{Check, Verdict, check};
-use grove_engine::settings::GithubSettings;
+use grove_environments::maintenance::doctor::{Check, Verdict, check};
+use grove_environments::settings::GithubSettings;
 use grove_git::GitError;
 use jiff::{SignedDuration, Timestamp};
 

@@ -9,8 +9,8 @@ mod judge;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use grove_engine::doctor::{Check, Verdict};
-use grove_engine::settings::GithubSettings;
+use grove_environments::maintenance::doctor::{Check, Verdict};
+use grove_environments::settings::GithubSettings;
 use grove_git::Git;
 use grove_model::Codebase;
 use jiff::Timestamp;

@@ -1,0 +1,20 @@
+//! `/worktree orphans`
+
+use grove_environments::problem::Problem;
+
+use crate::commands::worktree::codebase;
+use crate::turn_context::Desk;
+
+pub async fn run(desk: &Desk<'_>) -> Result<String, Problem> {
+    let codebase = codebase(desk).await?;
+    let orphans = desk.talks.isolation.orphans(&codebase).await?;
+    if orphans.is_empty() {
+        return Ok("Every worktree is known.".to_owned());
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for orphan in orphans {
+        lines.push(format!("- `{}` at {}", orphan.branch.as_deref().unwrap_or("no branch"), orphan.path.display()));
+    }
+    lines.push("They are left alone. `/worktree adopt PATH` takes one over.".to_owned());
+    Ok(lines.join("\n"))
+}

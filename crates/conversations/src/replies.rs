@@ -1,0 +1,333 @@
+//! Every sentence that a person reads in a conversation. What happened comes as a value; here it gets
+//! its words, the same for every platform.
+
+use std::path::Path;
+
+use grove_agents::agent::{AgentEvent, Cancel, Ended};
+use grove_environments::create::decide::Relation;
+use grove_environments::create::{How, Outcome};
+use grove_environments::error::IsolationError;
+use grove_environments::problem::Problem;
+use grove_environments::snapshot::Left;
+use grove_git::push::Pushed;
+use grove_model::{CommitSha, Hints};
+use grove_store::{Exchange, Usage};
+
+/// The longest answer that is kept; of a longer one, its end.
+const LONGEST: usize = 1024 * 1024;
+
+pub const NOTHING_TO_RETRY: &str = "Nothing was cut short, so there is nothing to run again.";
+
+/// A problem, as it is told in a conversation: what is wrong, all reasons, what to do.
+pub fn problem(problem: &Problem) -> String {
+    let mut text = problem.message.clone();
+    if problem.code == "limit_reached" {
+        text.push_str("\n\nWorktree Status:");
+    }
+    for reason in &problem.reasons {
+        let hint = if problem.code == "limit_reached" { String::new() } else { format!(" {}", reason.hint) };
+        text.push_str(&format!("\n- {}{}", reason.message, hint.trim_end()));
+    }
+    if problem.code == "limit_reached" {
+        let count = |code: &str| {
+            let reason = problem.reasons.iter().find(|reason| reason.code == code);
+            reason.and_then(|reason| reason.message.split(' ').next()).unwrap_or("0").to_owned()
+        };
+        let all: usize =
+            problem.reasons.iter().filter_map(|r| r.message.split(' ').next()?.parse::<usize>().ok()).sum();
+        text.push_str(&format!(
+            "\n\nOptions:\n- `/worktree cleanup merged` ({})\n- `/worktree cleanup stale` ({})\n- `/worktree list` ({all})\n- `/worktree remove <name>` ({all})",
+            count("merged"),
+            count("stale"),
+        ));
+    } else if !problem.hint.is_empty() {
+        text.push_str(&format!("\n{}", problem.hint));
+    }
+    for_chat(&text)
+}
+
+/// The terminal's commands, as they are called in a conversation.
+pub fn for_chat(text: &str) -> String {
+    text.replace("`grove worktree exec ", "`git worktree exec ")
+        .replace("grove worktree ", "/worktree ")
+        .replace("`git worktree exec ", "`grove worktree exec ")
+        .replace("grove codebase add PATH", "/register PATH")
+}
+
+/// No agent runs because there is no place for it.
+pub fn blocked(problem: Problem) -> Problem {
+    let hint = if problem.hint.is_empty() { String::new() } else { format!("{} ", problem.hint) };
+    if problem.code == "limit_reached" {
+        return problem;
+    }
+    Problem { hint: format!("{hint}The agent was not started."), ..problem }
+}
+
+/// Where the work goes on, if that is news.
+pub fn place(outcome: &Outcome, hints: &Hints, new_here: bool) -> Vec<String> {
+    let mut notices = Vec::new();
+    if outcome.stale_reference {
+        notices.push("Detected a stale isolated workspace reference and cleared it. Creating a new one.".to_owned());
+    }
+    if let How::Created(new) = &outcome.how {
+        notices.extend(new.notes.iter().map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
+    }
+    if !new_here {
+        return notices;
+    }
+    let branch = outcome.environment.branch.as_str();
+    match &outcome.how {
+        How::Shared(Relation::LinkedIssue(number)) => notices.push(format!("Reusing worktree from issue #{number}")),
+        How::Shared(Relation::LinkedPr(number)) => notices.push(format!("Reusing worktree from pr #{number}")),
+        _ => {}
+    }
+    match &hints.pr_sha {
+        Some(sha) => {
+            let head = hints.pr_branch.as_ref().map_or(branch, |branch| branch.as_str());
+            notices.push(format!("Reviewing PR at commit `{}` (branch: `{head}`)", sha.short()));
+        }
+        None if matches!(outcome.how, How::Shared(_)) => {}
+        None => notices.push(format!("Working in isolated branch `{branch}`")),
+    }
+    notices
+}
+
+/// A repository is heard of for the first time.
+pub fn cloning(name: &str) -> String {
+    format!("Cloning `{name}`…")
+}
+
+/// A pull request has commits that the worktree has not.
+pub fn behind(branch: &str, number: Option<u64>, head: &CommitSha) -> String {
+    let pull_request = number.map_or("The pull request".to_owned(), |number| format!("Pull request #{number}"));
+    format!(
+        "{pull_request} has new commits, up to {}, that the worktree `{branch}` has not; `/worktree sync` brings them in.",
+        head.short()
+    )
+}
+
+/// After a run, where pushing is automatic.
+pub fn pushed_after_run(branch: &str, pushed: Result<Pushed, IsolationError>) -> String {
+    match pushed {
+        Ok(pushed) => grove_environments::words::done::pushed(branch, &pushed),
+        Err(error) => {
+            let problem = Problem::from(error);
+            for_chat(&format!("`{branch}` was not pushed: {} {}", problem.message, problem.hint))
+        }
+    }
+}
+
+pub fn not_pushed_in_time(branch: &str) -> String {
+    format!("Whether `{branch}` was pushed is not known: the remote took too long. `/push` looks, and tries it again.")
+}
+
+pub fn removed_meanwhile(branch: &str) -> String {
+    format!("The worktree `{branch}` was removed meanwhile. `/worktree undo {branch}` brings it back.")
+}
+
+pub fn choose_codebase(names: &[&str]) -> String {
+    format!(
+        "No codebase is chosen, so this runs in a folder of its own. `/codebase NAME` chooses one of: {}.",
+        names.join(", ")
+    )
+}
+
+pub fn codebase_gone() -> Problem {
+    let message = "The codebase of this conversation is not registered any more, so the agent was not started.";
+    Problem::new("no_codebase", message, "Choose another with `/codebase NAME`; `/codebases` lists them.")
+}
+
+pub fn no_cwd(path: &Path) -> Problem {
+    let message = format!("{} is not there, so the agent was not started.", path.display());
+    Problem::new("missing", message, "Choose another directory with `/cwd PATH`.")
+}
+
+pub fn no_scratch(path: &Path, error: &std::io::Error) -> Problem {
+    let message = format!("{} cannot be made, so the agent was not started: {error}.", path.display());
+    Problem::new("not_writable", message, "Give grove write access to its home.")
+}
+
+pub fn restless() -> Problem {
+    let message = "The worktree was moved again and again, so the agent was not started.";
+    Problem::new("busy", message, "Wait a moment and say it again.")
+}
+
+/// All places are taken.
+pub fn queued(place: usize, most: usize) -> String {
+    format!("All {most} places are taken at the moment; yours is number {place} in the queue.")
+}
+
+pub fn stopping(runs: bool) -> &'static str {
+    if runs { "Stopping." } else { "Nothing is running." }
+}
+
+pub fn stopped(text: &str) -> String {
+    with_text(text, "Stopped. /retry runs it again.")
+}
+
+/// The beginning of a message, to tell it from others.
+fn beginning(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let short: String = line.chars().take(60).collect();
+    if short.len() < text.trim().len() { format!("{short}…") } else { short }
+}
+
+pub fn interrupted(text: &str) -> String {
+    format!("“{}” was interrupted by a restart. /retry runs it again.", beginning(text))
+}
+
+pub fn set_aside(text: &str) -> String {
+    format!("“{}” was interrupted by a restart three times and is set aside. /retry runs it again.", beginning(text))
+}
+
+/// What is said at the end of a run: the agent's text, and what else there is to say. `said` is what it
+/// was told.
+pub fn ended(agent: &str, ended: &Ended, text: &str, said: &str) -> String {
+    match ended {
+        Ended::Well => answer(text),
+        Ended::Badly { code, last_lines } => agent_failed(agent, *code, text, last_lines),
+        Ended::Failed(why) => agent_gave_up(agent, text, why),
+        Ended::NoSession => agent_gave_up(agent, text, "it does not know its session"),
+        Ended::OverBudget => over_budget(agent, text),
+        Ended::TimedOut => timed_out(agent, text),
+        Ended::Cancelled(Cancel::Draining | Cancel::LostTurn) => interrupted(said),
+        Ended::Cancelled(Cancel::Stopped) => stopped(text),
+    }
+}
+
+/// The agent's own words.
+pub fn answer(text: &str) -> String {
+    if text.trim().is_empty() { "The agent is done and said nothing.".to_owned() } else { text.trim_end().to_owned() }
+}
+
+pub fn agent_failed(agent: &str, code: i32, text: &str, last_lines: &str) -> String {
+    let lines = if last_lines.trim().is_empty() { String::new() } else { format!("\n```\n{last_lines}\n```") };
+    with_text(text, &format!("The agent `{agent}` failed with exit code {code}.{lines}"))
+}
+
+/// The agent said itself that it failed.
+pub fn agent_gave_up(agent: &str, text: &str, why: &str) -> String {
+    let why = why.trim().trim_end_matches('.');
+    with_text(text, &format!("The agent `{agent}` failed: {why}."))
+}
+
+pub fn over_budget(agent: &str, text: &str) -> String {
+    with_text(text, &format!("The agent `{agent}` has used up what a run may cost, and was ended."))
+}
+
+/// A command looks at a commit, and there is more in the worktree than that.
+pub fn reads_commit(commit: &CommitSha, branch: &str) -> String {
+    format!("This looks at commit `{}`; what is not committed on `{branch}` is not seen.", commit.short())
+}
+
+/// What was laid out for reading is still there.
+pub fn not_taken_away(left: &Left) -> String {
+    match left {
+        Left::Written { path, what } => {
+            format!("This was only to be read, but the agent left {what}, so it is kept at {}.", path.display())
+        }
+        Left::Unknown { path, why } => {
+            format!("What was read is still at {}, for it could not be looked at: {}", path.display(), why.message)
+        }
+    }
+}
+
+pub fn session_forgotten(agent: &str) -> String {
+    format!(
+        "The agent `{agent}` does not know its earlier session any more. A new one begins with the recent messages."
+    )
+}
+
+/// How much a new session is told of what was said before.
+const LATELY: usize = 12_000;
+/// How much of one text of that.
+const LATELY_EACH: usize = 2_000;
+
+/// What was said lately, for an agent that does not remember it; commands are not for it.
+pub fn lately(before: &[Exchange]) -> Option<String> {
+    let cut = |text: &str| {
+        let short: String = text.trim().chars().take(LATELY_EACH).collect();
+        if short.len() < text.trim().len() { format!("{short}…") } else { short }
+    };
+    let mut parts = Vec::new();
+    let mut room = LATELY;
+    let for_agent = |text: &str| !text.trim_start().starts_with('/') || text.trim_start().starts_with("/run ");
+    for exchange in before.iter().rev().filter(|exchange| for_agent(&exchange.text)) {
+        let answer = exchange.answer.as_deref().map(|answer| format!("\n\nYou: {}", cut(answer))).unwrap_or_default();
+        let part = format!("Person: {}{answer}", cut(&exchange.text));
+        let Some(left) = room.checked_sub(part.len()) else { break };
+        room = left;
+        parts.push(part);
+    }
+    parts.reverse();
+    (!parts.is_empty())
+        .then(|| format!("What was said in this conversation before:\n\n{}\n\nThe message now:", parts.join("\n\n")))
+}
+
+/// What runs have taken; who does not tell a price has none.
+pub fn usage(usage: Usage) -> String {
+    let grouped = |count: i64| {
+        let digits = count.to_string();
+        let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+        groups.iter().map(|group| String::from_utf8_lossy(group)).collect::<Vec<_>>().join(",")
+    };
+    let tokens = format!("{} tokens in, {} out", grouped(usage.input_tokens), grouped(usage.output_tokens));
+    match usage.cost_microdollars {
+        0 => tokens,
+        cost => format!("{tokens}, ${:.4}", cost as f64 / 1e6),
+    }
+}
+
+/// What an agent does, in one line; not everything is worth one.
+pub fn step(event: &AgentEvent) -> Option<String> {
+    let with = |name: &str, about: &str| if about.is_empty() { name.to_owned() } else { format!("{name}: {about}") };
+    match event {
+        AgentEvent::ToolUse { name, about } => Some(with(name, about)),
+        AgentEvent::ToolResult { failed: true, about } => Some(with("failed", about)),
+        AgentEvent::Permission { about, given: false } => Some(format!("not allowed: {about}")),
+        AgentEvent::Plan(steps) => {
+            let done = steps.iter().filter(|step| step.done).count();
+            let next = steps.iter().find(|step| !step.done).map_or("", |step| step.text.as_str());
+            Some(with(&format!("plan, {done} of {} done", steps.len()), next))
+        }
+        AgentEvent::ToolResult { failed: false, .. }
+        | AgentEvent::Permission { given: true, .. }
+        | AgentEvent::Delta(_)
+        | AgentEvent::Text(_)
+        | AgentEvent::TextDone
+        | AgentEvent::Usage(_)
+        | AgentEvent::Session(_) => None,
+    }
+}
+
+pub fn timed_out(agent: &str, text: &str) -> String {
+    with_text(text, &format!("The agent `{agent}` took too long and was ended. /retry runs it again."))
+}
+
+pub fn with_text(text: &str, words: &str) -> String {
+    if text.trim().is_empty() { words.to_owned() } else { format!("{}\n\n{words}", text.trim_end()) }
+}
+
+/// The part of a text that may be kept, with room for what is taken out of it; and how many bytes
+/// are before it.
+pub fn last_part(text: &str) -> (&str, u64) {
+    let over = text.len().saturating_sub(LONGEST + 64 * 1024);
+    let start = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    (&text[start..], start as u64)
+}
+
+/// The end of a text that is too long to be kept.
+pub fn shortened(text: &str, left_out: u64) -> String {
+    let over = text.len().saturating_sub(LONGEST);
+    let start = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let left_out = left_out + start as u64;
+    let kept = &text[start..];
+    if left_out == 0 { kept.to_owned() } else { format!("(The first {left_out} bytes are left out.)\n{kept}") }
+}
+
+/// The work was closed, but its worktree holds something.
+pub fn kept(branch: &str, reason: &str) -> String {
+    format!(
+        "The worktree `{branch}` is kept: {reason} `/worktree remove {branch} --force` removes it, and `/worktree undo` brings it back."
+    )
+}

@@ -1,0 +1,3 @@
+//! What people read in a conversation.
+
+mod replies;

@@ -1,0 +1,170 @@
+//! Why something about an environment was refused or failed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use grove_git::GitError;
+use grove_git::base::BaseError;
+use grove_git::checked_out::CheckedOut;
+use grove_git::finish::FinishError;
+use grove_git::include::IncludeError;
+use grove_git::push::PushError;
+use grove_git::reading::ReadingError;
+use grove_git::removal::RemovalError;
+use grove_git::sync::SyncError;
+use grove_git::worktree::AddError;
+use grove_model::{Answer, BranchName, Environment, Question, Status, WorkError};
+use grove_store::StoreError;
+
+use crate::redact::Redactor;
+use crate::settings::SettingsError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum IsolationError {
+    #[error("the worktree for `{branch}` was not made")]
+    Add { branch: BranchName, error: Box<AddError> },
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Work(#[from] WorkError),
+    #[error("the files that the work needs could not be copied: {0}")]
+    Include(#[from] IncludeError),
+    #[error("the submodules could not be initialised: {0}")]
+    Submodules(String),
+    #[error("{} is outside of {}, where worktrees may be", path.display(), root.display())]
+    OutsideRoot { path: PathBuf, root: PathBuf },
+    #[error("{} is inside the repository's own git directory", path.display())]
+    InsideGit { path: PathBuf },
+    #[error("{} has {free} free and {wanted} are kept free", path.display())]
+    LittleSpace { path: PathBuf, free: String, wanted: String },
+    #[error("{work} has an environment on `{branch}` already, so it cannot start from another commit")]
+    HasEnvironment { work: String, branch: BranchName },
+    #[error("{work} works on `{branch}` already, at {}", path.display())]
+    Held { work: String, branch: BranchName, path: PathBuf },
+    #[error("{} could not be looked at: {why}", path.display())]
+    Broken { path: PathBuf, why: String },
+    #[error("{} is not a worktree of this codebase that could be adopted", path.display())]
+    NotAdoptable { path: PathBuf },
+    #[error("{} is on no branch", path.display())]
+    OnNoBranch { path: PathBuf },
+    #[error("no environment is called `{0}`")]
+    NoSuch(String),
+    #[error("`{name}` could be several environments: {}", candidates.join(", "))]
+    Ambiguous { name: String, candidates: Vec<String> },
+    #[error("the environment for {work} is being made by another process")]
+    InTheMaking { work: String },
+    #[error("{} is not there, and neither is the folder above it: its disk seems not to be mounted", .0.display())]
+    NotMounted(PathBuf),
+    #[error("reasons speak against it for `{}`", .0.environment.branch)]
+    Refused(Box<Refusal>),
+    #[error("{} is not this environment's worktree: {why}", path.display())]
+    Foreign { path: PathBuf, why: String },
+    #[error("{} was changed meanwhile", path.display())]
+    ChangedMeanwhile { path: PathBuf },
+    #[error("a command that runs in `{branch}` could not be ended")]
+    StillRunning { branch: BranchName },
+    #[error("nothing called `{0}` is in the trash")]
+    NotInTrash(String),
+    #[error("nothing is in the trash")]
+    EmptyTrash,
+    #[error("{work} cannot be brought back: {holder} has its place now")]
+    Successor { work: String, holder: String },
+    #[error("You have {} active worktrees for **{}** (limit reached)", .0.limit, .0.codebase)]
+    Full(Box<Full>),
+    #[error("`{branch}` is {status}, not hibernated")]
+    NotHibernated { branch: BranchName, status: Status },
+    /// Another branch than the recorded one is checked out, or none.
+    #[error("the worktree of `{recorded}` is on {now}")]
+    OtherBranch { recorded: BranchName, now: Box<CheckedOut>, named: Option<BranchName> },
+    #[error(transparent)]
+    Finish(Box<FinishError>),
+    #[error(transparent)]
+    Sync(Box<SyncError>),
+    #[error(transparent)]
+    NoPush(#[from] NoPush),
+    #[error(transparent)]
+    Push(Box<PushError>),
+    #[error("`{branch}` was pushed, but its pull request was not opened: {why}")]
+    Forge { branch: BranchName, why: String },
+    #[error(transparent)]
+    Removal(#[from] RemovalError),
+    #[error("the files could not be laid out for reading")]
+    NotLaidOut(Box<AddError>),
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+}
+
+impl IsolationError {
+    /// With a full disk named where git only says that it failed.
+    pub(crate) fn explained(self, repository: &Path) -> Self {
+        match self {
+            IsolationError::Removal(error) => IsolationError::Removal(error.explained(repository)),
+            other => other,
+        }
+    }
+}
+
+/// What a failed creation keeps in its record.
+pub fn kept_error(error: &IsolationError) -> String {
+    let text = match error {
+        IsolationError::Add { error, .. } => error.to_string(),
+        other => other.to_string(),
+    };
+    Redactor::default().clean(&text)
+}
+
+/// Why there is no room, for people to decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Full {
+    pub codebase: String,
+    pub limit: u64,
+    pub merged: usize,
+    pub stale: usize,
+    pub active: usize,
+    pub stale_days: u64,
+}
+
+/// Why a branch is not pushed, before anybody is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPush {
+    #[error("pushing is switched off (`push = \"never\"`)")]
+    SwitchedOff,
+    #[error("`{branch}` holds pull request #{number} for review, and whoever opened it pushes it")]
+    ForReview { branch: BranchName, number: u64 },
+    #[error("`{branch}` is the default branch, which is not pushed from here")]
+    DefaultBranch { branch: BranchName },
+    #[error("this repository has no remote")]
+    NoRemote,
+    #[error("nobody is connected who could open a pull request for `{codebase}`")]
+    NoForge { codebase: String },
+    #[error("it is not known which branch `{branch}` should go into")]
+    NoBase { branch: BranchName },
+}
+
+/// A refusal: the environment and everything that speaks against what was to be done with it.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub environment: Environment,
+    pub reasons: Vec<(Question, Answer)>,
+    pub keep_days: u64,
+    pub action: RefusedAction,
+}
+
+/// What was refused, since each command has other ways out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedAction {
+    Remove,
+    /// The removal at the end of a finish: the work is merged already.
+    RemoveMerged,
+    Finish,
+    Sync,
+    Hibernate,
+}

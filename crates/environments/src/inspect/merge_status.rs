@@ -1,0 +1,300 @@
+//! How an environment's work stands: is it merged, is anybody still at it.
+//!
+//! One definition for the list, the clean-up, the limit and the page. Verdicts are asked of git for
+//! all environments together ([`grove_git::verdict`]) and remembered by commit; staleness takes the
+//! newest of the last message, the last commit and the last change to a file.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use grove_git::checked_out::CheckedOut;
+use grove_git::verdict::{Subject, Tips, Verdict, verdicts, worked_on};
+use grove_git::{GitError, Repository};
+use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, Kind, MergeMethod, Moment, Status};
+use jiff::SignedDuration;
+
+use crate::environments::Isolation;
+use crate::error::IsolationError;
+
+/// How the work of one environment stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub verdict: Verdict,
+    /// The commit of the recorded branch that was judged.
+    pub head: Option<CommitSha>,
+    /// What is checked out instead of the recorded branch.
+    pub checked_out: Option<CheckedOut>,
+    /// The newest of message, commit and, where the others are old, change to a file.
+    pub last_active: Moment,
+    pub stale: bool,
+}
+
+/// How long a verdict is remembered.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(24 * 60);
+
+impl Isolation {
+    /// How each of these environments stands at `now`.
+    pub async fn standings(
+        &self,
+        codebase: &Codebase,
+        environments: &[Environment],
+        now: Moment,
+    ) -> Result<HashMap<EnvironmentId, Standing>, IsolationError> {
+        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let tips = match Tips::of(&repo).await {
+            Ok(tips) => tips,
+            Err(error) => return Ok(unknown(environments, &error)),
+        };
+        let heads = self.read_heads(&repo, environments).await;
+        let mut verdicts = self.judged(codebase, &repo, &tips, environments, &heads).await?;
+        let uses = self.store.uses_in(codebase.id).await?;
+        let threshold = SignedDuration::from_hours(24 * self.settings.stale_days().min(36_500).cast_signed());
+        let mut found = HashMap::new();
+        for environment in environments {
+            let verdict = verdicts.remove(&environment.id).unwrap_or_else(not_asked);
+            let uses = uses.get(&environment.id).map(Vec::as_slice).unwrap_or_default();
+            let checked_out = heads.get(&environment.id).and_then(|head| head.as_ref().ok()).cloned();
+            let committed = tips.committed(&environment.branch.full_ref());
+            let other = checked_out.as_ref().and_then(CheckedOut::branch);
+            let other = other.and_then(|branch| tips.committed(&branch.full_ref()));
+            let messages = uses.iter().map(|(_, at)| *at);
+            let seen = messages.chain([environment.last_activity_at]).chain(committed).chain(other);
+            let mut last_active = seen.max().unwrap_or(environment.last_activity_at);
+            let permanent = uses.iter().map(|(platform, _)| platform.as_str());
+            let permanent = permanent.chain(environment.created_by_platform.as_deref()).any(|p| p == "telegram");
+            let old = |moment: Moment| now.since(moment) > threshold;
+            let mut stale = environment.status == Status::Active && !permanent && old(last_active);
+            if stale {
+                // Only now is it worth a look at every file. What cannot be looked at is not stale.
+                match last_change(&environment.path) {
+                    Some(changed) => {
+                        last_active = last_active.max(changed);
+                        stale = old(last_active);
+                    }
+                    None => stale = false,
+                }
+            }
+            let head = tips.get(&environment.branch.full_ref()).cloned();
+            found.insert(environment.id, Standing { verdict, head, checked_out, last_active, stale });
+        }
+        Ok(found)
+    }
+
+    /// What is checked out in environments where it is not the recorded branch, or why that is not known.
+    async fn read_heads(
+        &self,
+        repo: &Repository,
+        environments: &[Environment],
+    ) -> HashMap<EnvironmentId, Result<CheckedOut, GitError>> {
+        let mut heads = HashMap::new();
+        for environment in environments.iter().filter(|environment| self.is_here(environment)) {
+            match repo.checked_out(&environment.path).await {
+                Ok(None) => {}
+                Ok(Some(now)) if now.is_on(&environment.branch) => {}
+                Ok(Some(now)) => drop(heads.insert(environment.id, Ok(now))),
+                Err(error) => drop(heads.insert(environment.id, Err(error))),
+            }
+        }
+        heads
+    }
+
+    /// The verdicts on recorded branches, together with those on what is checked out instead.
+    async fn judged(
+        &self,
+        codebase: &Codebase,
+        repo: &Repository,
+        tips: &Tips,
+        environments: &[Environment],
+        heads: &HashMap<EnvironmentId, Result<CheckedOut, GitError>>,
+    ) -> Result<HashMap<EnvironmentId, Verdict>, IsolationError> {
+        let of_heads = heads.values().filter_map(|head| head.as_ref().ok()?.branch());
+        let branches = environments.iter().map(|environment| &environment.branch).chain(of_heads);
+        let branches: Vec<String> = branches.map(|b| b.full_ref()).filter(|name| tips.get(name).is_some()).collect();
+        let worked = match worked_on(repo, &branches).await {
+            Ok(worked) => worked,
+            Err(error) => return Ok(environments.iter().map(|e| (e.id, unknown_verdict(&error))).collect()),
+        };
+        let recorded = environments.iter().map(|environment| {
+            let branch = CheckedOut::Branch(environment.branch.clone());
+            subject(tips, &worked, environment, &branch)
+        });
+        let other = environments.iter().filter_map(|environment| {
+            Some((
+                environment.id,
+                heads
+                    .get(&environment.id)?
+                    .as_ref()
+                    .map_err(ToString::to_string)
+                    .and_then(|head| subject(tips, &worked, environment, head).map_err(str::to_owned)),
+            ))
+        });
+        let other: Vec<(EnvironmentId, Result<Subject, String>)> = other.collect();
+        let ids = environments.iter().map(|environment| environment.id);
+        let all: Vec<Result<Subject, String>> = recorded
+            .map(|subject| subject.map_err(str::to_owned))
+            .chain(other.iter().map(|(_, subject)| subject.clone()))
+            .collect();
+        let mut verdicts = self.verdicts_on(codebase, repo, &all).await?.into_iter();
+        let mut found: HashMap<EnvironmentId, Verdict> = ids.zip(verdicts.by_ref()).collect();
+        self.ask_forge(codebase, tips, environments, &mut found).await;
+        for ((id, _), verdict) in other.iter().zip(verdicts) {
+            // Merged only if both are.
+            if verdict.merged_by().is_none() {
+                found.insert(*id, verdict);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The verdicts in the order of what is to be judged: those that are known already, and git's on the
+    /// rest.
+    async fn verdicts_on(
+        &self,
+        codebase: &Codebase,
+        repo: &Repository,
+        all: &[Result<Subject, String>],
+    ) -> Result<Vec<Verdict>, IsolationError> {
+        let known = self.store.verdicts(codebase.id).await?;
+        let (mut found, mut asked) = (Vec::new(), Vec::new());
+        for subject in all {
+            let remembered =
+                |subject: &Subject| known.get(&key_of(subject)).and_then(|text| serde_json::from_str(text).ok());
+            found.push(match subject {
+                Err(why) => unknown_verdict(why),
+                Ok(subject) => remembered(subject).unwrap_or_else(|| {
+                    asked.push((found.len(), subject.clone()));
+                    not_asked()
+                }),
+            });
+        }
+        let subjects: Vec<Subject> = asked.iter().map(|(_, subject)| subject.clone()).collect();
+        match verdicts(repo, &subjects).await {
+            Ok(new) if new.is_empty() => {}
+            Ok(new) => {
+                let mut kept = Vec::new();
+                for ((place, subject), verdict) in asked.into_iter().zip(new) {
+                    if !matches!(verdict, Verdict::Unknown { .. }) {
+                        kept.extend(serde_json::to_string(&verdict).ok().map(|text| (key_of(&subject), text)));
+                    }
+                    found[place] = verdict;
+                }
+                let old = Moment::now().plus(-REMEMBERED);
+                if let Err(error) = self.store.keep_verdicts(codebase.id, &kept, old).await {
+                    tracing::warn!("verdicts could not be remembered: {error}");
+                }
+            }
+            Err(error) => {
+                for (place, _) in asked {
+                    found[place] = unknown_verdict(&error);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The forge knows of merges that git cannot see, and is believed only for the same commit. What it
+    /// told is in the record.
+    async fn ask_forge(
+        &self,
+        codebase: &Codebase,
+        tips: &Tips,
+        environments: &[Environment],
+        found: &mut HashMap<EnvironmentId, Verdict>,
+    ) {
+        for environment in environments {
+            let (ahead, behind) = match found.get(&environment.id) {
+                Some(Verdict::Unmerged { ahead, behind }) => (*ahead, *behind),
+                // A pull request that got no commit here since it was merged.
+                Some(Verdict::Fresh { behind }) if is_pull_request(environment) => (0, *behind),
+                _ => continue,
+            };
+            let told = environment.metadata.pr.as_ref().filter(|pr| pr.is_merged()).and_then(|pr| pr.head.clone());
+            let merged = match (told, &self.forge) {
+                (Some(told), _) => Some(told),
+                (None, Some(forge)) => forge.merged_head(codebase, environment).await,
+                (None, None) => None,
+            };
+            if merged.is_some() && merged.as_ref() == tips.get(&environment.branch.full_ref()) {
+                found.insert(environment.id, Verdict::Merged { by: MergeMethod::Forge, ahead, behind });
+            }
+        }
+    }
+}
+
+impl Standing {
+    pub fn is_merged(&self) -> bool {
+        self.verdict.merged_by().is_some()
+    }
+}
+
+fn is_pull_request(environment: &Environment) -> bool {
+    matches!(environment.work.kind(), Kind::Pr | Kind::Review)
+}
+
+fn not_asked() -> Verdict {
+    unknown_verdict(&"it was not asked")
+}
+
+fn unknown_verdict(why: &dyn std::fmt::Display) -> Verdict {
+    Verdict::Unknown { why: why.to_string() }
+}
+
+fn unknown(environments: &[Environment], error: &GitError) -> HashMap<EnvironmentId, Standing> {
+    let standing = |environment: &Environment| Standing {
+        verdict: unknown_verdict(&error),
+        head: None,
+        checked_out: None,
+        last_active: environment.last_activity_at,
+        stale: false,
+    };
+    environments.iter().map(|environment| (environment.id, standing(environment))).collect()
+}
+
+/// What is to be judged of an environment, where this is checked out; or why it cannot be.
+fn subject(
+    tips: &Tips,
+    worked_on: &HashMap<String, bool>,
+    environment: &Environment,
+    checked_out: &CheckedOut,
+) -> Result<Subject, &'static str> {
+    let (head, worked_on) = match checked_out {
+        // Somebody went there.
+        CheckedOut::Detached(at) => (at.clone(), true),
+        CheckedOut::Branch(branch) => {
+            let name = branch.full_ref();
+            let head = tips.get(&name).ok_or("its branch is not there any more")?.clone();
+            (head, *worked_on.get(&name).ok_or("the reflog of its branch cannot be read")?)
+        }
+    };
+    // A pull request's commits were made elsewhere.
+    let had_own = worked_on || (is_pull_request(environment) && environment.head_sha != environment.base_sha);
+    let bases = environment.base_ref.as_deref().map(|base| tips.bases(base)).unwrap_or_default();
+    Ok(Subject { head, base_sha: environment.base_sha.clone(), bases, had_own })
+}
+
+fn key_of(subject: &Subject) -> (String, String) {
+    let bases: Vec<&str> = subject.bases.iter().map(CommitSha::as_str).collect();
+    let began = subject.base_sha.as_ref().map_or("", CommitSha::as_str);
+    (subject.head.to_string(), format!("{began} {} {}", subject.had_own, bases.join(" ")))
+}
+
+/// When a file of a worktree was last changed; `None` when that cannot be found out.
+pub(crate) fn last_change(path: &Path) -> Option<Moment> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    let mut open = vec![path.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).ok()? {
+            let entry = entry.ok()?;
+            let meta = entry.metadata().ok()?;
+            if meta.is_dir() {
+                open.push(entry.path());
+            } else if entry.file_name() != ".git" {
+                newest = newest.max(meta.modified().ok()?);
+            }
+        }
+    }
+    let seconds = newest.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+    Moment::from_unix(i64::try_from(seconds).ok()?)
+}

@@ -1,0 +1,214 @@
+//! Secrets in a text that comes in pieces: nothing is given out that may be the beginning of one.
+
+use crate::redact::encoded::is_base64;
+use crate::redact::shapes::next_private_key;
+use crate::redact::{MASK, Redactor};
+
+/// A line that is longer is given out in pieces.
+const LONGEST_LINE: usize = 64 * 1024;
+
+/// What is held back of such a line, or of many lines of base64: no secret but a private key is longer.
+const HELD_BACK: usize = 4 * 1024;
+
+/// What `base64` and others fill with characters before they begin a new line.
+const SHORTEST_WRAPPED_LINE: usize = 60;
+
+/// Cleans a text that comes in pieces, and gives it out in whole lines.
+#[derive(Debug)]
+pub struct CleanStream {
+    redactor: Redactor,
+    /// What is not given out yet.
+    waiting: String,
+    /// Inside a private key: what its last line is. Nothing is given out before that.
+    hidden_until: Option<String>,
+    /// The beginning of the present line was passed over: the rest of it is not given out either.
+    is_line_lost: bool,
+}
+
+impl CleanStream {
+    pub fn new(redactor: Redactor) -> Self {
+        Self { redactor, waiting: String::new(), hidden_until: None, is_line_lost: false }
+    }
+
+    /// Takes a piece that nobody wants to see, as cheaply as can be: what comes behind it is given out as if this
+    /// had been, too.
+    pub fn pass_over(&mut self, piece: &str) {
+        self.take(piece);
+        if self.is_due() {
+            while self.hide_private_key(None) {}
+            let end = self.whole_part(&self.waiting);
+            self.is_line_lost |= end > 0 && !self.waiting[..end].ends_with('\n');
+            self.waiting.drain(..end);
+        }
+    }
+
+    /// Takes a piece, and gives out what is whole by now; often nothing.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.take(piece);
+        let mut out = String::new();
+        if self.is_due() {
+            while self.hide_private_key(Some(&mut out)) {}
+            let clean = self.redactor.clean(&self.waiting);
+            let end = self.whole_part(&clean);
+            out.push_str(&clean[..end]);
+            // Cleaned already, so that only what is not whole yet can be a part of a secret.
+            self.waiting = clean[end..].to_owned();
+        }
+        out
+    }
+
+    fn take(&mut self, piece: &str) {
+        self.waiting.push_str(piece);
+        if self.is_line_lost {
+            let line_end = self.waiting.find('\n').map(|at| at + 1);
+            self.waiting.drain(..line_end.unwrap_or(self.waiting.len()));
+            self.is_line_lost = line_end.is_none();
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.waiting.contains('\n') || self.waiting.len() > LONGEST_LINE || self.hidden_until.is_some()
+    }
+
+    /// Hides what is known of a private key that has no end yet, and gives out what is before it; whether
+    /// anything changed.
+    fn hide_private_key(&mut self, out: Option<&mut String>) -> bool {
+        if let Some(last_line) = &self.hidden_until {
+            return match self.waiting.find(last_line) {
+                Some(at) => {
+                    self.waiting.drain(..at + last_line.len());
+                    self.hidden_until = None;
+                    true
+                }
+                None => {
+                    // The beginning of its last line may be there.
+                    let kept = self.waiting.len().saturating_sub(last_line.len());
+                    let kept = (kept..=self.waiting.len()).find(|at| self.waiting.is_char_boundary(*at));
+                    self.waiting.drain(..kept.unwrap_or_default());
+                    false
+                }
+            };
+        }
+        let mut from = 0;
+        while let Some(block) = next_private_key(&self.waiting, from) {
+            if let Some(end) = block.end {
+                from = end;
+                continue;
+            }
+            if let Some(out) = out {
+                out.push_str(&self.redactor.clean(&self.waiting[..block.start]));
+                out.push_str(MASK);
+            }
+            self.waiting.drain(..block.head_end);
+            self.hidden_until = Some(block.last_line);
+            return true;
+        }
+        false
+    }
+
+    /// Where the part of a text ends that no secret can reach into from what is still to come.
+    fn whole_part(&self, text: &str) -> usize {
+        if self.hidden_until.is_some() {
+            return 0;
+        }
+        let mut end = text.rfind('\n').map_or(0, |at| at + 1);
+        // A line of base64 goes on in the next one.
+        while end > 0 {
+            let start = text[..end - 1].rfind('\n').map_or(0, |at| at + 1);
+            let line = text[start..end].trim_end();
+            if line.len() < SHORTEST_WRAPPED_LINE || !line.chars().all(is_base64) {
+                break;
+            }
+            end = start;
+        }
+        let is_wrapped = text[end..].contains('\n');
+        if text.len() - end > if is_wrapped { 2 * HELD_BACK } else { LONGEST_LINE } {
+            let most = text.len() - HELD_BACK;
+            end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    /// All that is given out of a text that comes in pieces of this length, with an end behind it.
+    fn streamed(redactor: &Redactor, text: &str, length: usize) -> String {
+        let mut stream = CleanStream::new(redactor.clone());
+        let characters: Vec<char> = text.chars().collect();
+        let pieces = characters.chunks(length).map(|piece| piece.iter().collect::<String>());
+        let mut out: String = pieces.map(|piece| stream.push(&piece)).collect();
+        out += &stream.push("\n\n");
+        out
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_a_secret() {
+        let secret = "a configured secret/with+signs";
+        let redactor = Redactor::new(vec![secret.to_owned()]);
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nAAAA\n-----END RSA PRIVATE KEY-----";
+        let long = STANDARD.encode(format!("{}{secret}{}", "x".repeat(100), "y".repeat(100)));
+        let wrapped: Vec<String> =
+            long.as_bytes().chunks(76).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+        let text = format!(
+            "one ghp_0123456789abcdefghij\n{key}\ntwo {secret} three\n{key} four\n{}\nfive \u{e4}\n",
+            wrapped.join("\n")
+        );
+        for length in [1, 2, 3, 7, 30, 77, 5000] {
+            let out = streamed(&redactor, &text, length);
+            for part in ["ghp_", "MIIE", "AAAA", "PRIVATE", "configured", "signs"] {
+                assert!(!out.contains(part), "{length} {part}: {out}");
+            }
+            let pieces = super::super::encoded::base64_pieces(secret);
+            let joined = out.replace('\n', "");
+            assert!(!pieces.iter().any(|piece| joined.contains(piece)), "{length}: {out}");
+            assert!(out.starts_with("one ***\n***\ntwo *** three\n*** four\n"), "{length}: {out}");
+            assert!(out.ends_with("\nfive \u{e4}\n\n\n"), "{length}: {out}");
+        }
+    }
+
+    #[test]
+    fn whoever_comes_in_the_middle_of_a_secret_sees_no_part_of_it() {
+        let redactor = Redactor::new(vec!["a configured secret".to_owned()]);
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIEow\nAAAA\n-----END PRIVATE KEY-----";
+        let long = "x".repeat(LONGEST_LINE);
+        let text = format!(
+            "one a configured secret\n{key}\nghp_0123456789abcdefghij two\n{long} a configured secret {long}\n"
+        );
+        let characters: Vec<char> = text.chars().collect();
+        for at in (0..160).chain(LONGEST_LINE..LONGEST_LINE + 160) {
+            let mut stream = CleanStream::new(redactor.clone());
+            for piece in characters[..at].chunks(50) {
+                stream.pass_over(&piece.iter().collect::<String>());
+            }
+            let rest: String = characters[at..].iter().collect();
+            let out = stream.push(&rest) + &stream.push("the end\n");
+            for part in ["ghp_", "abcdefghij", "MIIE", "AAAA", "configured", "secret"] {
+                assert!(!out.contains(part), "{at} {part}: {}", &out[..out.len().min(300)]);
+            }
+            assert!(out.ends_with("\nthe end\n") || out == "the end\n", "{at}");
+        }
+    }
+
+    #[test]
+    fn a_key_without_an_end_hides_the_rest() {
+        let text = format!("before\n-----BEGIN PRIVATE KEY-----\n{}", "MIIEow\n".repeat(20_000));
+        for length in [5, 1000, 1_000_000] {
+            assert_eq!(streamed(&Redactor::default(), &text, length), "before\n***", "{length}");
+        }
+    }
+
+    #[test]
+    fn a_very_long_line_is_given_out_in_pieces_without_its_secrets() {
+        let redactor = Redactor::default();
+        let text = "x".repeat(30).repeat(4_000) + ",ghp_0123456789abcdefghij," + &"y".repeat(100_000);
+        let out = streamed(&redactor, &text, 100);
+        assert_eq!(out.len(), text.len() - "ghp_0123456789abcdefghij".len() + 3 + 2);
+        assert!(out.contains(",***,"));
+    }
+}

@@ -1,0 +1,177 @@
+//! What was done to a worktree, in lines: the same for terminal and conversation.
+
+use std::path::Path;
+
+use grove_git::finish::Finished;
+use grove_git::push::Pushed;
+use grove_git::removal::{BranchFate, RegenerableFolder};
+use grove_model::{Moment, human_size};
+use jiff::SignedDuration;
+
+use crate::cleanup::Report;
+use crate::forge::Opened;
+use crate::integrate::sync::Synced;
+use crate::remove::{Hibernated, Removed, TrashedFolder};
+
+/// A remote lets a creation wait.
+pub fn waiting_for_remote(remote: &str) -> String {
+    format!("Waiting for `{remote}` to answer…")
+}
+
+pub fn removed(branch: &str, removed: &Removed, keep_days: u64) -> Vec<String> {
+    match removed {
+        Removed::Gone => vec![format!("The folder of `{branch}` was gone already; its record has ended.")],
+        Removed::Released(path) => vec![released(branch, path)],
+        Removed::Trashed { fate, branch_kept, regenerable, .. } => {
+            let mut lines = vec![format!("Removed the worktree `{branch}`.")];
+            if *branch_kept {
+                lines.push(branch_words(branch, fate));
+            }
+            lines.push(format!("It is kept for {keep_days} days; `grove worktree undo {branch}` brings it back."));
+            lines.extend(folders_kept(regenerable));
+            lines
+        }
+    }
+}
+
+fn released(branch: &str, path: &Path) -> String {
+    format!("Released `{branch}`: somebody else made that worktree, so it stays at {}.", path.display())
+}
+
+/// Why a branch stays.
+pub fn branch_words(branch: &str, fate: &BranchFate) -> String {
+    let why = match fate {
+        BranchFate::OwnCommits { commits: 1, .. } => "it has a commit that is nowhere else".to_owned(),
+        BranchFate::OwnCommits { commits, .. } => format!("it has {commits} commits that are nowhere else"),
+        BranchFate::InUse { .. } => "it is in use elsewhere".to_owned(),
+        BranchFate::Unknown { why } => format!("it is not known whether something would be lost ({why})"),
+        BranchFate::Goes { .. } => "it was moved meanwhile, or could not be deleted".to_owned(),
+        BranchFate::Absent => return format!("The branch `{branch}` was gone already."),
+    };
+    format!("The branch `{branch}` stays: {why}.")
+}
+
+pub fn finished(branch: &str, finished: &Finished) -> Vec<String> {
+    let merged = format!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short());
+    let updated = finished
+        .updated
+        .iter()
+        .map(|path| format!("The checkout at {} was updated: it is on `{}`.", path.display(), finished.base));
+    std::iter::once(merged).chain(updated).collect()
+}
+
+pub fn synced(synced: &Synced) -> String {
+    let branch = &synced.branch;
+    if synced.changed {
+        format!("Brought {} at {} into `{branch}`.", synced.from, synced.at.short())
+    } else {
+        format!("`{branch}` has everything of {} already.", synced.from)
+    }
+}
+
+pub fn pushed(branch: &str, pushed: &Pushed) -> String {
+    let (remote, at) = (&pushed.remote, pushed.at.short());
+    if pushed.new {
+        format!("Pushed `{branch}` to `{remote}`, at {at}.")
+    } else {
+        format!("`{remote}` has everything of `{branch}` already, at {at}.")
+    }
+}
+
+/// What a push left behind, if it did.
+pub fn left_behind(uncommitted: usize) -> Option<String> {
+    match uncommitted {
+        0 => None,
+        1 => Some("1 file is not committed, so it was not pushed.".to_owned()),
+        count => Some(format!("{count} files are not committed, so they were not pushed.")),
+    }
+}
+
+pub fn opened(opened: &Opened) -> String {
+    let pull_request = &opened.pull_request;
+    let verb = if opened.found { "It has" } else { "Opened" };
+    format!("{verb} pull request #{}: {}", pull_request.number, pull_request.url)
+}
+
+pub fn hibernated(slept: &Hibernated) -> Vec<String> {
+    let branch = &slept.environment.branch;
+    let mut lines =
+        vec![format!("`{branch}` hibernates; `grove worktree wake {branch}` or the next use brings it back.")];
+    lines.extend(folders_kept(&slept.regenerable));
+    lines
+}
+
+/// So many folders are named in one sentence, the largest first.
+const MOST_FOLDERS_NAMED: usize = 20;
+
+/// Names folders with their sizes.
+fn named_folders(folders: &[(&Path, u64)]) -> String {
+    let mut folders = folders.to_vec();
+    folders.sort_by_key(|(path, bytes)| (std::cmp::Reverse(*bytes), *path));
+    let (named, rest) = folders.split_at(folders.len().min(MOST_FOLDERS_NAMED));
+    let mut names: Vec<String> = named.iter().map(|(path, bytes)| folder_words(path, *bytes)).collect();
+    if !rest.is_empty() {
+        let bytes = rest.iter().map(|(_, bytes)| bytes).sum();
+        names.push(format!("{} more ({})", rest.len(), human_size(bytes)));
+    }
+    names.join(", ")
+}
+
+/// `` `target/` (1.2 GiB) ``
+pub fn folder_words(path: &Path, bytes: u64) -> String {
+    format!("`{}/` ({})", path.display(), human_size(bytes))
+}
+
+/// A moment to the minute.
+pub fn minute(moment: Moment) -> String {
+    format!("{} UTC", moment.to_string().chars().take(16).collect::<String>().replace('T', " "))
+}
+
+fn folder_list(folders: &[TrashedFolder]) -> String {
+    named_folders(&folders.iter().map(|folder| (folder.path.as_path(), folder.bytes)).collect::<Vec<_>>())
+}
+
+/// Which folders leave the trash early, and when.
+pub fn folders_kept(folders: &[TrashedFolder]) -> Option<String> {
+    let until = minute(folders.first()?.kept_until);
+    let list = folder_list(folders);
+    Some(match folders.len() {
+        1 => format!("This folder can be made again, so it is kept only until {until}: {list}."),
+        _ => format!("These folders can be made again, so they are kept only until {until}: {list}."),
+    })
+}
+
+/// Which folders did not come back.
+pub fn folders_gone(folders: &[TrashedFolder]) -> Option<String> {
+    let list = folder_list(folders);
+    match folders.len() {
+        0 => None,
+        1 => Some(format!("This folder has left the trash, since it can be made again: {list}.")),
+        _ => Some(format!("These folders have left the trash, since they can be made again: {list}.")),
+    }
+}
+
+/// Which folders would leave the trash early.
+pub fn folders_planned(folders: &[RegenerableFolder], keep: SignedDuration) -> Option<String> {
+    match folders.len() {
+        0 => None,
+        1 => Some(format!("This folder can be made again, so it is kept for {keep:#} only:")),
+        _ => Some(format!("These folders can be made again, so they are kept for {keep:#} only:")),
+    }
+}
+
+pub fn cleaned(report: &Report, dry_run: bool) -> Vec<String> {
+    let verb = if dry_run { "Would remove" } else { "Removed" };
+    let gone = report.removed.iter().map(|gone| format!("{verb} `{}`", gone.branch));
+    let kept = report.skipped.iter().map(|skipped| format!("Kept `{}`: {}", skipped.branch, skipped.reason));
+    let failed = report.failed.iter().map(|failed| format!("Failed `{}`: {}", failed.branch, failed.error));
+    let mut lines: Vec<String> = gone.chain(kept).chain(failed).collect();
+    let is_empty = lines.is_empty();
+    lines.extend(report.warnings.iter().cloned());
+    if is_empty {
+        lines.push("Nothing to clean up.".to_owned());
+    } else if !dry_run && !report.removed.is_empty() {
+        lines.push("`grove worktree undo NAME` brings one back.".to_owned());
+    }
+    lines
+}

@@ -1,0 +1,68 @@
+//! The engine on real repositories and real stores.
+
+mod choosing;
+mod cleanup;
+mod forge;
+mod many;
+mod provider;
+mod restore;
+mod size;
+mod stuck;
+mod trash;
+
+use grove_environments::codebases::Codebases;
+use grove_environments::create::{CreatedBy, Hints, Wish};
+use grove_environments::environments::Isolation;
+use grove_environments::settings::{Environment, Settings};
+use grove_git::Git;
+use grove_model::{BranchName, Codebase, Work};
+use grove_store::{Options, Store};
+use grove_testkit::{TestRepo, TestStore};
+
+/// The engine opened on a repository and a store.
+struct World {
+    isolation: Isolation,
+    codebase: Codebase,
+    store: Store,
+}
+
+impl World {
+    async fn open(test: &TestRepo, store: &TestStore) -> Self {
+        Self::open_with(test, store, &[]).await
+    }
+
+    /// The same with more variables than GROVE_HOME.
+    async fn open_with(test: &TestRepo, store: &TestStore, more: &[(&str, &str)]) -> Self {
+        let home = test.dir().join("grove");
+        Self::open_in(&test.hermetic_git(), test.path(), &home, &store.url, more).await
+    }
+
+    async fn open_in(
+        git: &std::path::Path,
+        repo: &std::path::Path,
+        home: &std::path::Path,
+        store: &str,
+        more: &[(&str, &str)],
+    ) -> Self {
+        let mut variables = vec![("GROVE_HOME".to_owned(), home.display().to_string())];
+        variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let settings = Settings::load(&Environment { variables, cwd: repo.to_owned() }).expect("settings");
+        let git = Git::with_program(git);
+        let store = Store::open(store, Options::default()).await.expect("the store opens");
+        let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
+        let codebase = codebases.add(".", None, repo).await.expect("registered");
+        Self { isolation: Isolation::new(git, store.clone(), settings), codebase, store }
+    }
+}
+
+fn task(name: &str) -> Wish {
+    let branch = Some(BranchName::parse(name).expect("a branch"));
+    Wish {
+        work: Work::task(name).expect("a task"),
+        branch,
+        from: None,
+        hints: Hints::default(),
+        conversation: None,
+        by: CreatedBy::default(),
+    }
+}

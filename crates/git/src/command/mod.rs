@@ -1,0 +1,597 @@
+//! The one builder that spawns git.
+//!
+//! Promises, for every call:
+//! * git's environment is built from nothing ([`self::environment`]): no secret of the server reaches
+//!   it, the locale is pinned, prompts, hooks, fsmonitor, pagers, external diff, signatures, automatic
+//!   maintenance and recursion into submodules are off;
+//! * a call that does not end in its time is ended together with everything it started, also
+//!   what left its process group;
+//! * at most two git processes per core run at once; one that waits for a remote or for a broken
+//!   worktree gives its place to the others after a second;
+//! * where Grovekeeper only looks at a worktree, one call at a time runs there ([`self::inspections`]), and
+//!   none of the programs that the repository's own config names ([`self::planted`]);
+//! * a failure is typed and carries git's useful line, without credentials.
+//!
+//! Names that come from outside go behind `--end-of-options` or `--`; that is the caller's part.
+
+pub mod credentials;
+mod environment;
+mod inspections;
+pub(crate) mod planted;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use credentials::{Keyring, SecretPipe, Shown};
+use inspections::Inspections;
+use planted::{ConfigFiles, Programs};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::error::GitError;
+use crate::{processes, redact};
+
+/// Reads and small writes.
+const QUICK: Duration = Duration::from_secs(60);
+/// Checkouts, fetches, clones.
+const LONG: Duration = Duration::from_secs(15 * 60);
+/// How much of git's output is read at once, at least.
+const PIPE_READ_SIZE: usize = 8 * 1024;
+/// From asking a process to end to ending it, and from git's end to giving up on its pipes.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Status, diff and the like in a worktree that an agent can write; what takes longer is unknown.
+pub(crate) const INSPECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a call that may be waiting for something else keeps its place among those that run.
+const PLACE_KEPT: Duration = Duration::from_secs(1);
+
+const PINNED_CONFIG: [&str; 17] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.quotePath=false",
+    "core.askPass=",
+    "core.alternateRefsCommand=true",
+    "credential.interactive=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "protocol.ext.allow=never",
+    "color.ui=false",
+    "advice.detachedHead=false",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "push.gpgSign=false",
+    "log.showSignature=false",
+];
+
+/// Where git runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// In a directory: git looks for the repository itself. For paths that a person gave.
+    Dir(&'a Path),
+    /// In a repository's common directory: refs, objects, config. No index, no files.
+    Repository(&'a Path),
+    /// In a worktree with all three directories pinned, so that nothing inside the tree (a
+    /// rewritten `.git`) can send git elsewhere.
+    Worktree { work_tree: &'a Path, git_dir: &'a Path, common_dir: &'a Path },
+}
+
+/// A git program and the right to run so many of it at once. Clones share the limit.
+#[derive(Clone, Debug)]
+pub struct Git {
+    program: PathBuf,
+    permits: Arc<Semaphore>,
+    interrupt: Arc<Interrupt>,
+    inspections: Arc<Inspections>,
+    pub(crate) configs: Arc<ConfigFiles>,
+    pub(crate) keyring: Option<Arc<dyn Keyring>>,
+}
+
+/// The wish that what runs now ends.
+#[derive(Debug, Default)]
+struct Interrupt {
+    running: AtomicUsize,
+    /// Asked for while nothing ran: the next call has it.
+    pending: AtomicBool,
+    now: Notify,
+}
+
+impl Default for Git {
+    fn default() -> Self {
+        Self::with_program("git")
+    }
+}
+
+impl Git {
+    pub fn with_program(program: impl Into<PathBuf>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let permits = Arc::new(Semaphore::new(2 * cores));
+        let (interrupt, inspections, configs) = (Arc::default(), Arc::default(), Arc::default());
+        Self { program: find_program(program.into()), permits, interrupt, inspections, configs, keyring: None }
+    }
+
+    /// Ends the calls that are running now, each with everything it started, or else the next one.
+    /// Calls made later run as usual: whoever was interrupted still has to clean up.
+    pub fn interrupt(&self) {
+        if self.interrupt.running.load(Ordering::SeqCst) == 0 {
+            self.interrupt.pending.store(true, Ordering::SeqCst);
+        }
+        self.interrupt.now.notify_waiters();
+    }
+
+    /// Begins a call of `git <subcommand>`.
+    pub fn command<'a>(&'a self, place: Place<'a>, subcommand: &'static str) -> Invocation<'a> {
+        Invocation {
+            git: self,
+            place,
+            subcommand,
+            args: Vec::new(),
+            config: Vec::new(),
+            settings: Vec::new(),
+            env: Vec::new(),
+            stdin: None,
+            limit: QUICK,
+            silence_limit: None,
+            session: false,
+            inspects: false,
+            disarmed: None,
+            shown: None,
+        }
+    }
+
+    /// `git --version` as numbers.
+    pub async fn version(&self) -> Result<(u32, u32), GitError> {
+        let said = self.command(Place::Dir(Path::new("/")), "version").text().await?;
+        let mut numbers = said.split_whitespace().nth(2).unwrap_or_default().split('.').map(str::parse);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) => Ok((major, minor)),
+            _ => Err(GitError::unreadable("version", said)),
+        }
+    }
+}
+
+/// The path of a program that is only named, where it is found. Looked for once: with an environment of
+/// its own, a child that is only named would have to be forked, which is slower than spawning it.
+fn find_program(program: PathBuf) -> PathBuf {
+    if program.components().count() > 1 {
+        return program;
+    }
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(&program));
+    found.find(is_program).unwrap_or(program)
+}
+
+#[derive(Debug)]
+pub struct Output {
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+/// One call of git, being put together.
+#[derive(Debug)]
+pub struct Invocation<'a> {
+    git: &'a Git,
+    place: Place<'a>,
+    subcommand: &'static str,
+    args: Vec<OsString>,
+    config: Vec<String>,
+    /// Settings whose names may hold anything, such as `=`.
+    settings: Vec<(String, String)>,
+    env: Vec<(OsString, OsString)>,
+    stdin: Option<Vec<u8>>,
+    limit: Duration,
+    silence_limit: Option<Duration>,
+    session: bool,
+    inspects: bool,
+    disarmed: Option<Programs>,
+    shown: Option<Shown>,
+}
+
+/// How a call ended, and what it wrote to stdout and stderr.
+pub(crate) type Ended = (ExitStatus, Vec<u8>, String);
+
+impl Invocation<'_> {
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    pub fn args<I: IntoIterator<Item: AsRef<OsStr>>>(mut self, args: I) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// One more `-c key=value`.
+    pub fn config(mut self, setting: impl Into<String>) -> Self {
+        self.config.push(setting.into());
+        self
+    }
+
+    /// Settings for this call, whatever their names hold.
+    pub(crate) fn settings(mut self, settings: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.settings.extend(settings);
+        self
+    }
+
+    /// A variable for this call only, such as `GIT_INDEX_FILE`.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Work that grows with the repository.
+    pub fn long(mut self) -> Self {
+        self.limit = LONG;
+        self
+    }
+
+    /// Talks to a remote: long, and in a session of its own so that ssh finds no terminal to ask.
+    pub fn network(mut self) -> Self {
+        self.session = true;
+        self.long()
+    }
+
+    /// Only looks at a worktree that an agent can write: one call at a time there, equal calls share an
+    /// answer, none takes longer than [`INSPECT_TIMEOUT`], and nothing that the repository's own config
+    /// names runs or is fetched.
+    pub fn inspecting_worktree(mut self) -> Self {
+        self.inspects = true;
+        self.inspecting_index()
+    }
+
+    /// The same for a call that reads none of the worktree's own `.gitattributes` and `.gitignore`, and
+    /// so cannot be made to wait by them: it does not wait for others.
+    pub fn inspecting_index(mut self) -> Self {
+        self.limit = INSPECT_TIMEOUT;
+        let fixed = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none"), ("GIT_SSH_COMMAND", "false")];
+        self.env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+        self.disarmed(Programs::All)
+    }
+
+    /// Runs none of these programs that the repository's own config names.
+    pub(crate) fn disarmed(mut self, programs: Programs) -> Self {
+        self.disarmed = Some(programs);
+        self
+    }
+
+    /// Shows this to the remote.
+    pub(crate) fn showing(mut self, shown: Option<Shown>) -> Self {
+        self.shown = shown;
+        self
+    }
+
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Ends the call when it writes nothing for so long: for one that says how far it has come.
+    pub(crate) fn silence_limit(mut self, limit: Duration) -> Self {
+        self.silence_limit = Some(limit);
+        self
+    }
+
+    /// Runs and insists on exit code 0.
+    pub async fn run(self) -> Result<Output, GitError> {
+        self.run_for(&[0]).await
+    }
+
+    /// Runs and insists on one of `codes`: for commands whose exit code is an answer.
+    pub async fn run_for(self, codes: &[i32]) -> Result<Output, GitError> {
+        let what = self.what();
+        // On the heap: a call is part of every future that asks git something.
+        let (status, stdout, stderr) = Box::pin(self.spawn_and_wait()).await?;
+        match status.code() {
+            Some(code) if codes.contains(&code) => Ok(Output { code, stdout, stderr }),
+            code => Err(GitError::Failed { what, code, line: useful_line(&stderr, status), stderr }),
+        }
+    }
+
+    /// Runs and gives the output as text without the newline at its end.
+    pub async fn text(self) -> Result<String, GitError> {
+        let what = self.what();
+        let output = self.run().await?;
+        let text = String::from_utf8(output.stdout).map_err(|e| GitError::unreadable(&what, e.to_string()))?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// The subcommand and its first plain word: what an error names.
+    fn what(&self) -> String {
+        let verb = self.args.first().and_then(|arg| arg.to_str());
+        match verb {
+            Some(verb) if verb.bytes().all(|b| b.is_ascii_lowercase()) && self.subcommand == "worktree" => {
+                format!("{} {verb}", self.subcommand)
+            }
+            _ => self.subcommand.to_owned(),
+        }
+    }
+
+    fn build(&self, mark: &str, secret: Option<&SecretPipe>) -> tokio::process::Command {
+        let mut command = std::process::Command::new(&self.git.program);
+        command.env_clear().envs(environment::of_call(self.session)).env(processes::MARK, mark);
+        match self.place {
+            Place::Dir(dir) => {
+                command.current_dir(dir);
+            }
+            Place::Repository(common_dir) => {
+                command.current_dir(common_dir).env("GIT_DIR", common_dir);
+            }
+            Place::Worktree { work_tree, git_dir, common_dir } => {
+                command
+                    .current_dir(work_tree)
+                    .env("GIT_DIR", git_dir)
+                    .env("GIT_COMMON_DIR", common_dir)
+                    .env("GIT_WORK_TREE", work_tree);
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        let mut settings = self.settings.clone();
+        if let (Some(shown), Some(secret)) = (&self.shown, secret) {
+            command.env("GIT_ALLOW_PROTOCOL", shown.scheme());
+            settings.extend(shown.settings(secret));
+        }
+        command.envs(environment::of_settings(&settings));
+        for setting in PINNED_CONFIG.iter().copied().chain(self.config.iter().map(String::as_str)) {
+            command.arg("-c").arg(setting);
+        }
+        command.arg(self.subcommand).args(&self.args);
+        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        if !self.session {
+            command.process_group(0);
+        }
+        prepare_child(&mut command, self.session, secret.map(SecretPipe::reader));
+        command.into()
+    }
+
+    async fn spawn_and_wait(mut self) -> Result<Ended, GitError> {
+        if let Some(programs) = self.disarmed {
+            let settings = planted::disarm(self.git, self.place, programs).await?;
+            self.settings.extend(settings);
+        }
+        match (self.inspects, self.place) {
+            (true, Place::Worktree { work_tree, .. }) => {
+                let (inspections, work_tree) = (Arc::clone(&self.git.inspections), work_tree.to_owned());
+                let (key, what, limit) = (self.key(), self.what(), self.limit);
+                inspections.take_turn(&work_tree, key, what, limit, |left| self.start_and_wait(left)).await
+            }
+            _ => {
+                let limit = self.limit;
+                self.start_and_wait(limit).await
+            }
+        }
+    }
+
+    /// What makes two calls equal.
+    fn key(&self) -> String {
+        format!(
+            "{:?} {} {:?} {:?} {:?} {:?}",
+            self.place, self.subcommand, self.args, self.config, self.env, self.stdin
+        )
+    }
+
+    /// Runs it for at most `left`, which is what waiting for its turn left of its time.
+    async fn start_and_wait(self, left: Duration) -> Result<Ended, GitError> {
+        let mut permit = Some(self.git.permits.acquire().await.expect("the limit is never closed"));
+        if self.git.interrupt.pending.swap(false, Ordering::SeqCst) {
+            return Err(GitError::Interrupted { what: self.what() });
+        }
+        let _counted = Counted::new(&self.git.interrupt.running);
+        let mark = processes::new_mark();
+        let failed = |error: io::Error| GitError::Spawn(Arc::new(error));
+        let secret = self.shown.as_ref().map(Shown::pipe).transpose().map_err(failed)?;
+        let child = self.build(&mark, secret.as_ref()).spawn().map_err(|error| match error.kind() {
+            // The same kind means a missing directory, which is not git's fault.
+            io::ErrorKind::NotFound if self.directory().is_dir() => GitError::NotInstalled,
+            _ => failed(error),
+        })?;
+        tracing::trace!(subcommand = self.subcommand, args = redact::credentials(&format!("{:?}", self.args)), "git");
+        let mut running = Running { group: child.id().and_then(|id| Pid::from_raw(id as i32)), child };
+
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let stdin = self.stdin.clone();
+        let may_wait = self.session || self.limit == INSPECT_TIMEOUT;
+        let status = {
+            let heard = Notify::new();
+            let finish = running.finish(stdin, &mut stdout, &mut stderr, &heard);
+            tokio::pin!(finish);
+            let silence_limit = self.silence_limit.unwrap_or(self.limit);
+            let silence = tokio::time::sleep(silence_limit);
+            tokio::pin!(silence);
+            let (limit, kept) = (tokio::time::sleep(left), tokio::time::sleep(PLACE_KEPT));
+            tokio::pin!(limit, kept);
+            let interrupted = self.git.interrupt.now.notified();
+            tokio::pin!(interrupted);
+            loop {
+                tokio::select! {
+                    status = &mut finish => break Ok(status.map_err(failed)?),
+                    () = &mut limit => break Err(GitError::TimedOut { what: self.what(), after: self.limit }),
+                    () = heard.notified() => silence.as_mut().reset(tokio::time::Instant::now() + silence_limit),
+                    () = &mut silence => {
+                        break Err(GitError::TimedOut { what: self.what(), after: silence_limit });
+                    }
+                    () = &mut interrupted => break Err(GitError::Interrupted { what: self.what() }),
+                    () = &mut kept, if may_wait && permit.is_some() => drop(permit.take()),
+                }
+            }
+        };
+        let status = match status {
+            Ok(status) => status,
+            Err(ended) => {
+                running.end_everything(&mark).await;
+                return Err(ended);
+            }
+        };
+        running.group = None;
+        let stderr = redact::credentials(&String::from_utf8_lossy(&stderr));
+        Ok((status, stdout, stderr))
+    }
+
+    fn directory(&self) -> &Path {
+        match self.place {
+            Place::Dir(dir) | Place::Repository(dir) | Place::Worktree { work_tree: dir, .. } => dir,
+        }
+    }
+}
+
+/// Counts a call while it runs.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What the child does between fork and exec. A new session has no controlling terminal: ssh and
+/// credential helpers cannot ask there. The secret's pipe is inherited by this child and by no other
+/// that is started at the same moment.
+#[expect(unsafe_code, reason = "only `setsid` and `fcntl`, which are async-signal-safe, run between fork and exec")]
+fn prepare_child(command: &mut std::process::Command, session: bool, secret: Option<RawFd>) {
+    if !session && secret.is_none() {
+        return;
+    }
+    unsafe {
+        command.pre_exec(move || {
+            if session {
+                rustix::process::setsid()?;
+            }
+            if let Some(secret) = secret {
+                rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(secret), rustix::io::FdFlags::empty())?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// A started git. Dropped before its end (the caller was cancelled), it is asked to stop: git
+/// then takes its lock files away.
+struct Running {
+    group: Option<Pid>,
+    child: Child,
+}
+
+impl Running {
+    async fn finish(
+        &mut self,
+        stdin: Option<Vec<u8>>,
+        stdout: &mut Vec<u8>,
+        stderr: &mut Vec<u8>,
+        heard: &Notify,
+    ) -> io::Result<ExitStatus> {
+        let (out, err) = (self.child.stdout.take(), self.child.stderr.take());
+        let input = self.child.stdin.take();
+        let write = async {
+            if let (Some(mut pipe), Some(bytes)) = (input, stdin) {
+                // A git that needs no more input closes the pipe; its exit code tells the rest.
+                let _ = pipe.write_all(&bytes).await;
+            }
+        };
+        let pipes = async { tokio::join!(write, drain(out, stdout, heard), drain(err, stderr, heard)) };
+        tokio::pin!(pipes);
+        let status = tokio::select! {
+            status = self.child.wait() => status?,
+            _ = &mut pipes => return self.child.wait().await,
+        };
+        // Git has ended. A helper that it left behind (ssh's ControlPersist) may keep the pipes
+        // open for ever; what git itself wrote is in them already.
+        let _ = tokio::time::timeout(GRACE, pipes).await;
+        Ok(status)
+    }
+
+    async fn end_everything(&mut self, mark: &str) {
+        if let Some(group) = self.group.take() {
+            let _ = kill_process_group(group, Signal::TERM);
+            let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        // What a signal to the group cannot reach: children that began a session of their own.
+        processes::end_marked(mark, &[Signal::KILL]).await;
+        let _ = self.child.wait().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+    }
+}
+
+/// Reads a pipe to its end, and tells whenever something came.
+async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, heard: &Notify) {
+    let Some(mut pipe) = pipe else { return };
+    while {
+        into.reserve(PIPE_READ_SIZE);
+        pipe.read_buf(into).await
+    }
+    .is_ok_and(|bytes| bytes > 0)
+    {
+        heard.notify_one();
+    }
+}
+
+/// The line that says why: git's first `error:` or `fatal:`, since what follows is usually a
+/// consequence.
+fn useful_line(stderr: &str, status: ExitStatus) -> String {
+    // Progress writes over its own line.
+    let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
+    let told =
+        lines().find_map(|line| line.strip_prefix("fatal:").or_else(|| line.strip_prefix("error:"))).map(str::trim);
+    let line = told.or_else(|| lines().rfind(|line| !line.starts_with("hint:")));
+    match line {
+        Some(line) => line.chars().take(400).collect(),
+        None => format!("it ended with {status} and said nothing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn the_useful_line_is_gits_reason() {
+        let status = ExitStatus::from_raw(256);
+        for (stderr, line) in [
+            ("Preparing worktree\nfatal: 'x' is already checked out\nhint: y\n", "'x' is already checked out"),
+            (
+                "error: unable to create file a: No space left on device\nerror: b\n",
+                "unable to create file a: No space left on device",
+            ),
+            ("ssh: connect to host h port 22: refused\n", "ssh: connect to host h port 22: refused"),
+            ("Receiving objects:   1%\rReceiving objects:   2%\rfatal: early EOF\n", "early EOF"),
+            ("", "it ended with exit status: 1 and said nothing"),
+        ] {
+            assert_eq!(useful_line(stderr, status), line);
+        }
+    }
+}
