@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use grove_agents::health::examine_agents;
 use grove_environments::maintenance::doctor::{Verdict, bad_store, examine, examine_machine, examine_privacy};
-use grove_platforms::github::checkup::checkup;
+use grove_platforms::github::doctor::checkup;
 use owo_colors::OwoColorize;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use grove_environments::problem::Problem;
-use grove_platforms::github::adapter::{Knock, Refused};
+use grove_platforms::github::inbound::webhook::{Knock, Refused};
 use serde_json::{Value, json};
 
 use super::App;

@@ -12,12 +12,12 @@ use grove_git::credentials::{Credential, Keyring};
 use grove_model::{Codebase, PullRequestInfo};
 use tokio::sync::OnceCell;
 
-use super::adapter::{BadSettings, client};
-use super::api::{ApiError, Github, NewPull};
-use super::repo::RepoName;
-use super::web::Web;
-use super::wire::Pull;
 use crate::clean::one_line;
+use crate::github::adapter::{BadSettings, client};
+use crate::github::api::{ApiError, Github, NewPull};
+use crate::github::inbound::wire::Pull;
+use crate::github::repo::RepoName;
+use crate::github::web_address::Web;
 
 /// GitHub takes no longer title.
 const LONGEST_TITLE: usize = 250;

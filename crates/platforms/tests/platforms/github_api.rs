@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use grove_platforms::github::access::Permission;
 use grove_platforms::github::api::{ApiError, Credentials, Github, List, NewPull, Polled, Retry, SetupError};
-use grove_platforms::github::event::{Edit, Place, Spot};
-use grove_platforms::github::news::number_of;
+use grove_platforms::github::inbound::access::Permission;
+use grove_platforms::github::inbound::event::{Edit, Place, Spot};
+use grove_platforms::github::inbound::wire::{Comment, User};
 use grove_platforms::github::repo::RepoName;
-use grove_platforms::github::wire::{Comment, User};
+use grove_platforms::github::worker::poll_events::number_of;
 use grove_testkit::github::{BOT, FakeGithub, Fault};
 
 const REPO: &str = "octo/shop";

@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, channel};
 
 use grove_model::{Event, Kind};
 use grove_platforms::github::api::{Credentials, Github};
-use grove_platforms::github::context::Background;
-use grove_platforms::github::event::{Delivered, Happening, What, read};
-use grove_platforms::github::mention::BotName;
+use grove_platforms::github::inbound::classify::{Facts, Look, Us, look};
+use grove_platforms::github::inbound::context::Background;
+use grove_platforms::github::inbound::event::{Delivered, Happening, What, read};
+use grove_platforms::github::inbound::mention::BotName;
+use grove_platforms::github::inbound::signature::{Secrets, Signature};
 use grove_platforms::github::repo::RepoName;
-use grove_platforms::github::translate::{Facts, Look, Us, look};
-use grove_platforms::github::verify::{Secrets, Signature};
 use grove_testkit::Dice;
 use grove_testkit::github::{BOT, FakeGithub};
 

@@ -4,11 +4,12 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::send::{escaped, send};
-use super::{ApiError, Github};
-use crate::github::access::Permission;
+use crate::github::api::Github;
+use crate::github::api::error::ApiError;
+use crate::github::api::send::{escaped, send};
+use crate::github::inbound::access::Permission;
+use crate::github::inbound::wire::{self, User};
 use crate::github::repo::RepoName;
-use crate::github::wire::{self, User};
 
 /// The account that we speak with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ impl Github {
         self.get(repo, "").await?.json()
     }
 
-    pub(super) async fn installation_of(&self, repo: &RepoName) -> Result<u64, ApiError> {
+    pub(crate) async fn installation_of(&self, repo: &RepoName) -> Result<u64, ApiError> {
         let answer = send(&self.0.root, &Method::GET, &format!("/repos/{repo}/installation"), None, None).await?;
         Ok(answer.json::<wire::Id>()?.id)
     }

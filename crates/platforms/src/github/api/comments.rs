@@ -4,11 +4,12 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::send::Polled;
-use super::{ApiError, Github};
-use crate::github::event::Place;
+use crate::github::api::Github;
+use crate::github::api::error::ApiError;
+use crate::github::api::send::Polled;
+use crate::github::inbound::event::Place;
+use crate::github::inbound::wire::{Comment, Issue};
 use crate::github::repo::RepoName;
-use crate::github::wire::{Comment, Issue};
 
 /// A comment that we made.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

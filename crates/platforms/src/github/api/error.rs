@@ -66,7 +66,7 @@ impl ApiError {
     }
 
     /// The connection could not be made, or broke.
-    pub(super) fn broken(error: &dyn std::error::Error) -> Self {
+    pub(crate) fn broken(error: &dyn std::error::Error) -> Self {
         let (mut what, mut cause) = (error.to_string(), error.source());
         while let Some(error) = cause {
             what = error.to_string();
@@ -76,7 +76,7 @@ impl ApiError {
     }
 
     /// What an answer that is no success means.
-    pub(super) fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+    pub(crate) fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let said: Value = serde_json::from_slice(body).unwrap_or_default();
         let message = said["message"].as_str().unwrap_or_default();
         let what = summary(status, message, &said);

@@ -3,11 +3,12 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::send::send;
-use super::{ApiError, Github};
-use crate::github::event::Edit;
+use crate::github::api::Github;
+use crate::github::api::error::ApiError;
+use crate::github::api::send::send;
+use crate::github::inbound::event::Edit;
+use crate::github::inbound::wire::User;
 use crate::github::repo::RepoName;
-use crate::github::wire::User;
 
 /// A text as it is now, and the account that changed it last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Github {
     }
 
     /// Asks, and takes nothing that comes with an error.
-    pub(super) async fn graphql(&self, repo: &RepoName, query: &str, variables: &Value) -> Result<Value, ApiError> {
+    pub(crate) async fn graphql(&self, repo: &RepoName, query: &str, variables: &Value) -> Result<Value, ApiError> {
         let mut answer = self.graphql_answer(repo, query, variables).await?;
         match error_of(&answer) {
             Some(error) => Err(error),

@@ -25,7 +25,7 @@ pub use standing::{AppHook, Hook, HookConfig, Installed, LastResponse, Left, Rig
 use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::repo::RepoName;
+use crate::github::repo::RepoName;
 
 /// What we show to GitHub.
 #[derive(Clone)]

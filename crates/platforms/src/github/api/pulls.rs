@@ -4,11 +4,12 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::send::escaped;
-use super::{ApiError, Github};
-use crate::github::context::{ChangedFile, ChangedFiles};
+use crate::github::api::Github;
+use crate::github::api::error::ApiError;
+use crate::github::api::send::escaped;
+use crate::github::inbound::context::{ChangedFile, ChangedFiles};
+use crate::github::inbound::wire::Pull;
 use crate::github::repo::RepoName;
-use crate::github::wire::Pull;
 
 /// A pull request to be opened.
 #[derive(Clone, Debug)]

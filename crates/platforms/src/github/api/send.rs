@@ -10,7 +10,8 @@ use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ApiError, Github, Installation};
+use crate::github::api::error::ApiError;
+use crate::github::api::{Github, Installation};
 use crate::github::repo::RepoName;
 
 /// How long an answer is waited for.
@@ -25,7 +26,7 @@ const REDIRECTS: usize = 3;
 /// How many seconds a token for git must still be good.
 const TOKEN_LASTS: i64 = 600;
 
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -77,7 +78,7 @@ fn path_of(address: &str) -> Option<String> {
 }
 
 /// A part of a path, with everything escaped that could be more than that.
-pub(super) fn escaped(part: &str) -> String {
+pub(crate) fn escaped(part: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     part.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
@@ -106,7 +107,7 @@ async fn once(
 }
 
 /// What the client itself could not do: reach GitHub, or get a token of an installation.
-pub(super) fn refusal(error: octocrab::Error) -> ApiError {
+pub(crate) fn refusal(error: octocrab::Error) -> ApiError {
     match error {
         octocrab::Error::GitHub { source, .. } => {
             let body = serde_json::json!({ "message": source.message, "documentation_url": source.documentation_url });
@@ -119,7 +120,7 @@ pub(super) fn refusal(error: octocrab::Error) -> ApiError {
 }
 
 /// A request to its answer, which is a success or unchanged.
-pub(super) async fn send(
+pub(crate) async fn send(
     client: &Octocrab,
     method: &Method,
     path: &str,
@@ -145,7 +146,7 @@ fn is_moved(status: StatusCode) -> bool {
 }
 
 impl Installation {
-    pub(super) async fn token(&self) -> Result<SecretString, ApiError> {
+    pub(crate) async fn token(&self) -> Result<SecretString, ApiError> {
         let buffer = chrono::Duration::seconds(TOKEN_LASTS);
         let token = tokio::time::timeout(PATIENCE, self.client.installation_token_with_buffer(buffer)).await;
         let late = |_| ApiError::Unavailable { what: "the time is over".to_owned(), wait: None };
@@ -155,7 +156,7 @@ impl Installation {
 
 impl Github {
     /// A request about a repository; `path` goes on behind its name.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         repo: &RepoName,
         method: Method,
@@ -166,12 +167,12 @@ impl Github {
         send(&client, &method, &format!("/repos/{repo}{path}"), body, None).await
     }
 
-    pub(super) async fn get(&self, repo: &RepoName, path: &str) -> Result<Answer, ApiError> {
+    pub(crate) async fn get(&self, repo: &RepoName, path: &str) -> Result<Answer, ApiError> {
         self.ask(repo, Method::GET, path, None).await
     }
 
     /// All of a list, up to so many pages; and whether there was more.
-    pub(super) async fn pages<T: DeserializeOwned>(
+    pub(crate) async fn pages<T: DeserializeOwned>(
         &self,
         repo: &RepoName,
         path: &str,
@@ -191,7 +192,7 @@ impl Github {
     }
 
     /// A list, if it changed since `etag`.
-    pub(super) async fn poll<T: DeserializeOwned>(
+    pub(crate) async fn poll<T: DeserializeOwned>(
         &self,
         repo: &RepoName,
         path: &str,

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use http::Method;
 use serde::Deserialize;
 
-use super::send::{Answer, send};
-use super::{ApiError, Github};
+use crate::github::api::Github;
+use crate::github::api::error::ApiError;
+use crate::github::api::send::{Answer, send};
+use crate::github::inbound::wire::User;
 use crate::github::repo::RepoName;
-use crate::github::wire::User;
 
 /// What our credentials are.
 #[derive(Clone, Debug, PartialEq, Eq)]

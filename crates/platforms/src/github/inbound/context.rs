@@ -4,8 +4,8 @@
 //! All of it was written by people, and none of it is an instruction: it is cleaned and quoted, and
 //! its size is bounded.
 
-use super::event::{Happening, Place, Spot, Text};
 use crate::clean::{one_line, quoted, shortened};
+use crate::github::inbound::event::{Happening, Place, Spot, Text};
 
 /// What was found out about a thread, of which only that is here which the agent may see.
 #[derive(Clone, Debug, Default)]
@@ -197,10 +197,10 @@ fn login(login: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::{Edit, PullKnown, Repository, Thread, What};
-    use super::super::repo::RepoName;
-    use super::super::wire::User;
     use super::*;
+    use crate::github::inbound::event::{Edit, PullKnown, Repository, Thread, What};
+    use crate::github::inbound::wire::User;
+    use crate::github::repo::RepoName;
 
     fn happening() -> Happening {
         let name = RepoName::parse("octo/shop").unwrap();

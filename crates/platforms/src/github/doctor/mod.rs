@@ -16,10 +16,10 @@ use grove_model::Codebase;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use super::adapter::client;
-use super::api::{ApiError, AppHook, Github, Hook, Installed, Rights, Seen, SetupError};
-use super::repo::RepoName;
-use super::web::Web;
+use crate::github::adapter::client;
+use crate::github::api::{ApiError, AppHook, Github, Hook, Installed, Rights, Seen, SetupError};
+use crate::github::repo::RepoName;
+use crate::github::web_address::Web;
 
 /// How long one answer is waited for.
 const EACH: Duration = Duration::from_secs(5);

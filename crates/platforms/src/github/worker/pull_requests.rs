@@ -4,14 +4,14 @@ use grove_environments::error::IsolationError;
 use grove_environments::integrate::pull_request::PullRequestNews;
 use grove_model::{Codebase, Event, Incoming};
 
-use super::Adapter;
-use super::work::Stuck;
-use crate::github::event::{Happening, PullKnown, What};
-use crate::github::translate::GITHUB;
+use crate::github::adapter::Adapter;
+use crate::github::inbound::classify::GITHUB;
+use crate::github::inbound::event::{Happening, PullKnown, What};
+use crate::github::worker::events::Stuck;
 
 impl Adapter {
     /// Keeps what an event says of its pull request; of new commits, those are told who work on it.
-    pub(super) async fn told_of_pull(&self, happening: &Happening, codebase: &Codebase) -> Result<(), Stuck> {
+    pub(crate) async fn told_of_pull(&self, happening: &Happening, codebase: &Codebase) -> Result<(), Stuck> {
         let PullKnown::Seen(pull) = &happening.thread.pull else { return Ok(()) };
         let Some(pull_request) = pull.info() else { return Ok(()) };
         let branch = pull.branch().filter(|_| !pull.is_from_fork());

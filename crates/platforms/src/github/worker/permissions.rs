@@ -4,18 +4,18 @@
 use std::sync::PoisonError;
 use std::time::Instant;
 
-use super::work::Stuck;
-use super::{Adapter, BELIEVED};
-use crate::github::access::{ListedAccounts, Permission, Verdict};
+use crate::github::adapter::{Adapter, BELIEVED};
 use crate::github::api::{ApiError, Github};
+use crate::github::inbound::access::{ListedAccounts, Permission, Verdict};
+use crate::github::inbound::classify::GITHUB;
+use crate::github::inbound::wire::User;
 use crate::github::repo::RepoName;
-use crate::github::translate::GITHUB;
-use crate::github::wire::User;
+use crate::github::worker::events::Stuck;
 
 impl Adapter {
     /// Decides whether an account may direct the agent; where GitHub must be asked and does not answer, that
     /// is an error, never a yes.
-    pub(super) async fn verdict(
+    pub(crate) async fn verdict(
         &self,
         github: &Github,
         repo: &RepoName,
@@ -39,7 +39,7 @@ impl Adapter {
     }
 
     /// Tells whether an account may direct the agent, or is our own.
-    pub(super) async fn is_trusted(
+    pub(crate) async fn is_trusted(
         &self,
         github: &Github,
         repo: &RepoName,
@@ -89,7 +89,7 @@ impl Adapter {
 
     /// Finds the accounts of listed logins before anybody else can take the logins. What GitHub does not
     /// answer now is found with the first message.
-    pub(super) async fn find_listed_accounts(&self, github: &Github) -> Result<(), Stuck> {
+    pub(crate) async fn find_listed_accounts(&self, github: &Github) -> Result<(), Stuck> {
         let accounts = self.listed_accounts().await?;
         for login in self.access.logins().filter(|login| !accounts.contains_key(*login)) {
             match github.user_called(login).await? {

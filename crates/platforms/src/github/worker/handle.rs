@@ -3,16 +3,16 @@
 use grove_model::Event;
 use grove_store::RawEvent;
 
-use super::Adapter;
-use super::place::Home;
-use super::work::Stuck;
+use crate::github::adapter::Adapter;
 use crate::github::api::Github;
-use crate::github::event::{Delivered, Happening, read};
-use crate::github::translate::{Asked, GITHUB, Look, look};
+use crate::github::inbound::classify::{Asked, GITHUB, Look, look};
+use crate::github::inbound::event::{Delivered, Happening, read};
+use crate::github::worker::events::Stuck;
+use crate::github::worker::routing::Home;
 
 impl Adapter {
     /// Works on one event; what came of it, in a few words.
-    pub(super) async fn one(&self, github: &Github, event: &RawEvent) -> Result<String, Stuck> {
+    pub(crate) async fn one(&self, github: &Github, event: &RawEvent) -> Result<String, Stuck> {
         let delivered = read(&event.kind, event.body.as_bytes()).map_err(|error| Stuck::Hopeless(error.to_string()))?;
         let Delivered::Happened(happening) = delivered else { return Ok("nothing to do".to_owned()) };
         if let Some(installation) = happening.installation {

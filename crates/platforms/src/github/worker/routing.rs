@@ -3,12 +3,12 @@
 use grove_model::{Codebase, RepositoryHint};
 use grove_store::StoreError;
 
-use super::Adapter;
+use crate::github::adapter::Adapter;
 use crate::github::repo::RepoName;
-use crate::github::web::{Web, is_repo};
+use crate::github::web_address::{Web, is_repo};
 
 /// Where the work of a repository goes.
-pub(super) enum Home {
+pub(crate) enum Home {
     Known(Box<Codebase>),
     /// It is cloned for the first work that comes in.
     New(RepositoryHint),
@@ -17,7 +17,7 @@ pub(super) enum Home {
 }
 
 impl Adapter {
-    pub(super) async fn home_of(&self, repo: &RepoName) -> Result<Home, StoreError> {
+    pub(crate) async fn home_of(&self, repo: &RepoName) -> Result<Home, StoreError> {
         let listed = self.repos.iter().any(|listed| listed.is(repo));
         if !self.repos.is_empty() && !listed {
             return Ok(Home::Refused(format!("{repo} is not in adapters.github.repos")));
@@ -32,7 +32,7 @@ impl Adapter {
     }
 
     /// The repositories that are worked for, as far as they are known.
-    pub(super) async fn watched(&self) -> Result<Vec<RepoName>, StoreError> {
+    pub(crate) async fn watched(&self) -> Result<Vec<RepoName>, StoreError> {
         if !self.repos.is_empty() {
             return Ok(self.repos.clone());
         }
@@ -43,7 +43,7 @@ impl Adapter {
 
     /// The codebase of a repository: the one whose remote it is, or may be; or the only one, if that is no
     /// other repository.
-    pub(super) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {
+    pub(crate) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {
         let mut all = self.talks.store.codebases().await?;
         let found = [Web::repo_of, Web::repo_perhaps].into_iter().find_map(|read| {
             let is_it = |codebase: &Codebase| {

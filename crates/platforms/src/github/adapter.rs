@@ -1,17 +1,5 @@
 //! GitHub at work: what it tells is kept, read, and becomes a message; what is said goes there.
 
-mod ask;
-mod background;
-mod door;
-mod edits;
-mod gather;
-mod permissions;
-mod place;
-mod pulls;
-mod show;
-mod translate;
-mod work;
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,18 +12,16 @@ use grove_model::Moment;
 use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 
-use super::access::{Access, ListedAccounts, Permission};
-use super::api::{Credentials, Github, SetupError};
-use super::mention::BotName;
-use super::repo::RepoName;
-use super::translate::{GITHUB, Us};
-use super::verify::Secrets;
-use super::web::Web;
-
-pub use door::{Knock, Refused, SignedDelivery};
+use crate::github::api::{Credentials, Github, SetupError};
+use crate::github::inbound::access::{Access, ListedAccounts, Permission};
+use crate::github::inbound::classify::{GITHUB, Us};
+use crate::github::inbound::mention::BotName;
+use crate::github::inbound::signature::Secrets;
+use crate::github::repo::RepoName;
+use crate::github::web_address::Web;
 
 /// How long what somebody may do is believed.
-const BELIEVED: Duration = Duration::from_secs(60);
+pub(crate) const BELIEVED: Duration = Duration::from_secs(60);
 
 /// Why GitHub cannot be spoken to as it is configured.
 #[derive(Debug, thiserror::Error)]
@@ -54,27 +40,27 @@ pub enum BadSettings {
 
 /// The adapter.
 pub struct Adapter {
-    talks: Arc<Talks>,
-    began: Moment,
-    settings: GithubSettings,
-    secrets: Secrets,
-    letterbox: Letterbox,
+    pub(crate) talks: Arc<Talks>,
+    pub(crate) began: Moment,
+    pub(crate) settings: GithubSettings,
+    pub(crate) secrets: Secrets,
+    pub(crate) letterbox: Letterbox,
     /// Something new was kept.
-    new: Arc<Notify>,
-    access: Access,
+    pub(crate) new: Arc<Notify>,
+    pub(crate) access: Access,
     /// Only these are worked for, and are cloned when they are heard of; empty: those that are
     /// registered.
-    repos: Vec<RepoName>,
-    web: Option<Web>,
+    pub(crate) repos: Vec<RepoName>,
+    pub(crate) web: Option<Web>,
     /// Without credentials what comes in is kept, and waits.
-    github: Option<Github>,
-    us: watch::Sender<Us>,
+    pub(crate) github: Option<Github>,
+    pub(crate) us: watch::Sender<Us>,
     /// GitHub is left alone until then.
-    rest_until: Mutex<Instant>,
+    pub(crate) rest_until: Mutex<Instant>,
     /// What somebody may do in a repository, and when that was asked.
-    permissions: Mutex<HashMap<(String, u64), (Permission, Instant)>>,
+    pub(crate) permissions: Mutex<HashMap<(String, u64), (Permission, Instant)>>,
     /// The accounts of listed logins that are known.
-    accounts: Mutex<ListedAccounts>,
+    pub(crate) accounts: Mutex<ListedAccounts>,
 }
 
 impl Adapter {
@@ -117,32 +103,36 @@ impl Adapter {
             return;
         };
         let us = self.us.subscribe();
-        let platform = Arc::new(show::Comments { github: github.clone(), streams: self.settings.streams, us });
+        let platform = Arc::new(crate::github::outbound::comments::Comments {
+            github: github.clone(),
+            streams: self.settings.streams,
+            us,
+        });
         let sending = outbox_sender::serve(self.talks.clone(), platform, ending.clone());
-        let working = work::serve(&self, &github, ending.clone());
-        let asking = ask::serve(&self, &github, ending);
+        let working = crate::github::worker::events::serve(&self, &github, ending.clone());
+        let asking = crate::github::worker::poll::serve(&self, &github, ending);
         tokio::join!(sending, working, asking);
     }
 
     /// Notes how things stand, for whoever asks.
-    async fn is(&self, state: &str, detail: &str) {
+    pub(crate) async fn is(&self, state: &str, detail: &str) {
         let value = serde_json::json!({ "state": state, "detail": detail }).to_string();
         if let Err(error) = self.talks.store.set_mark(GITHUB, "state", &value).await {
             tracing::warn!("how GitHub is could not be noted: {error}");
         }
     }
 
-    async fn is_connected(&self, name: &str) {
+    pub(crate) async fn is_connected(&self, name: &str) {
         let asking = self.settings.poll.map(|every| format!(", asks every {} s", every.as_secs()));
         self.is("connected", &format!("as {name}{}", asking.unwrap_or_default())).await;
     }
 
-    fn us(&self) -> Us {
+    pub(crate) fn us(&self) -> Us {
         self.us.borrow().clone()
     }
 }
 
-pub(super) fn client(settings: &GithubSettings, credentials: &GithubCredentials) -> Result<Github, BadSettings> {
+pub(crate) fn client(settings: &GithubSettings, credentials: &GithubCredentials) -> Result<Github, BadSettings> {
     let credentials = match credentials {
         GithubCredentials::Token(token) => Credentials::Token(SecretString::from(token.clone())),
         GithubCredentials::App { id, private_key_file } => {

@@ -3,8 +3,8 @@
 use grove_environments::maintenance::doctor::{Check, Verdict, check};
 use grove_git::redact;
 
-use super::judge::not_known;
 use crate::github::api::{ApiError, AppHook, Hook, HookConfig, LastResponse};
+use crate::github::doctor::judge::not_known;
 use crate::github::repo::RepoName;
 
 /// What must be told to us.
@@ -16,20 +16,20 @@ const PATH: &str = "/webhooks/github";
 
 impl HookConfig {
     /// Whether it leads to a server such as ours.
-    pub(super) fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         let path = self.url.as_deref().unwrap_or_default().split(['?', '#']).next().unwrap_or_default();
         path.trim_end_matches('/').ends_with(PATH)
     }
 }
 
 impl AppHook {
-    pub(super) fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         self.config.is_ours()
     }
 }
 
 /// The webhook of the App.
-pub(super) fn of_app(asked: &Result<AppHook, ApiError>, events: &[String]) -> Check {
+pub(crate) fn of_app(asked: &Result<AppHook, ApiError>, events: &[String]) -> Check {
     let name = "github webhook";
     match asked {
         Ok(hook) if hook.is_ours() => judged(name, true, events, &hook.config, &hook.last_response),
@@ -43,7 +43,7 @@ pub(super) fn of_app(asked: &Result<AppHook, ApiError>, events: &[String]) -> Ch
 }
 
 /// The webhooks of a repository: the best of those that lead to us.
-pub(super) fn of_repository(repo: &RepoName, asked: &Result<Vec<Hook>, ApiError>) -> Check {
+pub(crate) fn of_repository(repo: &RepoName, asked: &Result<Vec<Hook>, ApiError>) -> Check {
     let name = format!("github webhook {repo}");
     let hooks = match asked {
         Ok(hooks) => hooks,

@@ -1,6 +1,6 @@
 //! Where repositories are, for git: the address behind the API's.
 
-use super::repo::RepoName;
+use crate::github::repo::RepoName;
 
 /// The root of GitHub's pages and repositories: `https://github.com`.
 #[derive(Clone, Debug, PartialEq, Eq)]

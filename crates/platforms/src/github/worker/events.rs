@@ -11,10 +11,10 @@ use grove_store::{RawEvent, StoreError};
 use jiff::SignedDuration;
 use tokio::sync::watch;
 
-use super::Adapter;
+use crate::github::adapter::Adapter;
 use crate::github::api::{ApiError, Github, Retry};
-use crate::github::event::{Delivered, read};
-use crate::github::translate::GITHUB;
+use crate::github::inbound::classify::GITHUB;
+use crate::github::inbound::event::{Delivered, read};
 
 /// How often is looked without being told to.
 const LOOK: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ const PAUSE: (i64, i64) = (2, 300);
 
 /// Why an event is not worked off.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Stuck {
+pub(crate) enum Stuck {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub(super) enum Stuck {
     Hopeless(String),
 }
 
-pub(super) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: watch::Receiver<bool>) {
+pub(crate) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: watch::Receiver<bool>) {
     let mut failures = 0;
     while !*ending.borrow_and_update() {
         let rest = adapter.rest().saturating_duration_since(Instant::now());
@@ -66,11 +66,11 @@ pub(super) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: w
 
 impl Adapter {
     /// Nothing is asked of GitHub before this: it asked for that, or did not answer.
-    pub(super) fn rest(&self) -> Instant {
+    pub(crate) fn rest(&self) -> Instant {
         *self.rest_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn rest_for(&self, pause: SignedDuration) {
+    pub(crate) fn rest_for(&self, pause: SignedDuration) {
         let until = Instant::now() + pause.unsigned_abs();
         let mut rest = self.rest_until.lock().unwrap_or_else(PoisonError::into_inner);
         *rest = until.max(*rest);
@@ -194,7 +194,7 @@ fn by_thread(events: Vec<RawEvent>) -> Vec<(String, Vec<RawEvent>)> {
 }
 
 /// How long to wait before the same is tried again, if that can help.
-pub(super) fn pause(error: &ApiError, tries: i64) -> Option<SignedDuration> {
+pub(crate) fn pause(error: &ApiError, tries: i64) -> Option<SignedDuration> {
     let doubled = || PAUSE.0.saturating_mul(1 << tries.clamp(0, 16)).min(PAUSE.1);
     let seconds = match error.retry() {
         _ if tries >= TRIES => return None,

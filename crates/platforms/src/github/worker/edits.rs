@@ -5,17 +5,17 @@
 //! no answer only a text is taken whose times say that it was never changed. They are in seconds: somebody
 //! who changes a text within the second in which it was written goes unseen then.
 
-use super::Adapter;
-use super::work::Stuck;
-use crate::github::access::Verdict;
+use crate::github::adapter::Adapter;
 use crate::github::api::{Github, Retry};
-use crate::github::event::{Edit, Text};
+use crate::github::inbound::access::Verdict;
+use crate::github::inbound::event::{Edit, Text};
+use crate::github::inbound::wire::User;
 use crate::github::repo::RepoName;
-use crate::github::wire::User;
+use crate::github::worker::events::Stuck;
 
 impl Adapter {
     /// Says why the words of a text do not direct the agent; `None` if they do.
-    pub(super) async fn refusal(&self, github: &Github, repo: &RepoName, text: &Text) -> Result<Option<String>, Stuck> {
+    pub(crate) async fn refusal(&self, github: &Github, repo: &RepoName, text: &Text) -> Result<Option<String>, Stuck> {
         if let Some(why) = self.refused(github, repo, "the author", text.author.as_ref()).await? {
             return Ok(Some(why));
         }

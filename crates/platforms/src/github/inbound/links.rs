@@ -1,6 +1,6 @@
 //! Which issues a pull request says that it closes.
 
-use super::repo::RepoName;
+use crate::github::repo::RepoName;
 use crate::markdown::Layers;
 
 /// GitHub's keywords.

@@ -4,7 +4,7 @@
 use grove_model::{BranchName, CommitSha, PullRequestInfo};
 use serde::{Deserialize, Deserializer};
 
-use super::event::Spot;
+use crate::github::inbound::event::Spot;
 
 /// The payload of a webhook.
 #[derive(Debug, Deserialize)]

@@ -8,9 +8,9 @@ use grove_model::Moment;
 use grove_store::NewEvent;
 use serde_json::{Value, json};
 
-use super::event::{Delivered, What, read};
-use super::payload::without_secrets;
-use super::translate::{GITHUB, Look, Us, look, thread_key};
+use crate::github::inbound::classify::{GITHUB, Look, Us, look, thread_key};
+use crate::github::inbound::event::{Delivered, What, read};
+use crate::github::inbound::payload::without_secrets;
 
 /// Something new, and when it happened.
 #[derive(Clone, Debug)]
@@ -149,9 +149,9 @@ pub fn is_pull(issue: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mention::BotName;
-    use super::super::wire::User;
     use super::*;
+    use crate::github::inbound::mention::BotName;
+    use crate::github::inbound::wire::User;
 
     fn us() -> Us {
         let account = Some(User { id: 500, login: "grove-bot".to_owned() });

@@ -4,9 +4,8 @@
 //! written, users and forks that are gone do not matter. What is missing that we cannot do without
 //! makes it malformed; what is not for us is ignored.
 
-use super::repo::RepoName;
-use super::wire;
-use super::wire::{Label, Pull, User};
+use crate::github::inbound::wire::{self, Label, Pull, User};
+use crate::github::repo::RepoName;
 
 /// Something happened to an issue or a pull request.
 #[derive(Clone, Debug)]

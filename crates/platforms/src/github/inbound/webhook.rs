@@ -4,11 +4,11 @@
 use grove_store::{NewEvent, StoreError};
 use serde_json::Value;
 
-use super::Adapter;
-use crate::github::event::{Delivered, Malformed, read};
-use crate::github::payload::{self, without_secrets};
-use crate::github::translate::GITHUB;
-use crate::github::verify::Signature;
+use crate::github::adapter::Adapter;
+use crate::github::inbound::classify::GITHUB;
+use crate::github::inbound::event::{Delivered, Malformed, read};
+use crate::github::inbound::payload::{self, without_secrets};
+use crate::github::inbound::signature::Signature;
 
 /// A delivery, as it comes in.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,12 +7,12 @@ use grove_environments::settings::GithubSettings;
 use grove_git::GitError;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Found, Subject};
 use crate::github::adapter::BadSettings;
 use crate::github::api::{ApiError, Installed, Left, Rights, Standing};
-use crate::github::mention::BotName;
+use crate::github::doctor::{Found, Subject};
+use crate::github::inbound::mention::BotName;
 use crate::github::repo::RepoName;
-use crate::github::web::Web;
+use crate::github::web_address::Web;
 
 /// A shorter secret can be guessed.
 const SHORTEST_SECRET: usize = 16;
@@ -26,7 +26,7 @@ const TOKEN: &str = "github token";
 const SECRET: &str = "github webhook secret";
 
 /// What needs no answer of GitHub's.
-pub(super) fn settings(settings: &GithubSettings) -> Vec<Check> {
+pub(crate) fn settings(settings: &GithubSettings) -> Vec<Check> {
     let mut checks = Vec::new();
     if BotName::parse(&settings.bot_name).is_none() {
         let bad = BadSettings::BotName(settings.bot_name.clone());
@@ -57,23 +57,23 @@ fn secret(secrets: &[String]) -> Check {
     check(SECRET, Verdict::Good, "set", "")
 }
 
-pub(super) fn no_credentials() -> Check {
+pub(crate) fn no_credentials() -> Check {
     let hint = "Set `adapters.github.token`, or `app_id` and `private_key_file`; what GitHub tells is kept until then.";
     check(NAME, Verdict::Bad, "neither a token nor an App is configured", hint)
 }
 
-pub(super) fn unusable(error: &BadSettings) -> Check {
+pub(crate) fn unusable(error: &BadSettings) -> Check {
     check(NAME, Verdict::Bad, error.to_string(), "Correct `[adapters.github]` in GROVE_HOME/config.toml.")
 }
 
 /// What GitHub did not say.
-pub(super) fn not_known(name: &str, why: &str) -> Check {
+pub(crate) fn not_known(name: &str, why: &str) -> Check {
     let hint = "Try again later, or check that this machine reaches `adapters.github.api_url`.";
     check(name, Verdict::Warning, format!("not known: {why}"), hint)
 }
 
 /// Who we are, and what our credentials are good for.
-pub(super) fn standing(asked: &Result<Standing, ApiError>, is_app: bool, web: &Web, now: Timestamp) -> Vec<Check> {
+pub(crate) fn standing(asked: &Result<Standing, ApiError>, is_app: bool, web: &Web, now: Timestamp) -> Vec<Check> {
     let standing = match asked {
         Ok(standing) => standing,
         Err(error) => return vec![not_standing(error, is_app, web)],
@@ -164,7 +164,7 @@ fn few_left(left: Left) -> Option<Check> {
 }
 
 /// Whether a repository is there, and whether we may write to it.
-pub(super) fn repository(subject: &Subject, found: &Found, rights: Option<&Rights>) -> Vec<Check> {
+pub(crate) fn repository(subject: &Subject, found: &Found, rights: Option<&Rights>) -> Vec<Check> {
     let name = format!("github {}", subject.repo);
     // Where nobody is heard, only `/push` and `/pr` are the poorer for it.
     let bad = if subject.heard || subject.listed { Verdict::Bad } else { Verdict::Warning };
@@ -236,7 +236,7 @@ fn given(name: &str, bad: Verdict, installed: &Installed) -> Option<Check> {
 }
 
 /// Whether git is let in with the same credentials; `None` if it did not answer in its time.
-pub(super) fn git(repo: &RepoName, answered: Option<Result<(), GitError>>) -> Check {
+pub(crate) fn git(repo: &RepoName, answered: Option<Result<(), GitError>>) -> Check {
     let name = "github git";
     match answered {
         Some(Ok(())) => check(name, Verdict::Good, format!("{repo} can be fetched"), ""),

@@ -5,18 +5,18 @@ use std::collections::hash_map::Entry;
 use grove_model::{Environment, Moment};
 use serde_json::Value;
 
-use super::Adapter;
-use super::work::Stuck;
+use crate::github::adapter::Adapter;
 use crate::github::api::{ApiError, Github, Retry};
-use crate::github::news::{News, Reader, Thread, by_number, is_closed, is_pull, moment, number_of};
+use crate::github::inbound::classify::GITHUB;
 use crate::github::repo::RepoName;
-use crate::github::translate::GITHUB;
+use crate::github::worker::events::Stuck;
+use crate::github::worker::poll_events::{News, Reader, Thread, by_number, is_closed, is_pull, moment, number_of};
 
 /// How many pull requests are asked for their reviews at most.
 const REVIEWED: usize = 100;
 
 /// Finds out the rest of what changed in a repository.
-pub(super) struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     pub adapter: &'a Adapter,
     pub github: &'a Github,
     pub repo: &'a RepoName,
@@ -24,7 +24,7 @@ pub(super) struct Asking<'a> {
 }
 
 /// Threads that changed, and from when on.
-pub(super) type Threads = (Vec<Value>, Moment);
+pub(crate) type Threads = (Vec<Value>, Moment);
 
 impl Asking<'_> {
     pub async fn news(

@@ -7,10 +7,10 @@ use grove_conversations::delivery::outbox_sender::{Letter, NotShown, Platform};
 use tokio::sync::watch;
 
 use crate::github::api::{ApiError, Github, Retry};
-use crate::github::marker::Marker;
-use crate::github::mention::silenced;
+use crate::github::inbound::classify::{GITHUB, Us};
+use crate::github::inbound::marker::Marker;
+use crate::github::inbound::mention::silenced;
 use crate::github::repo::RepoName;
-use crate::github::translate::{GITHUB, Us};
 use crate::split::{Limit, split};
 
 /// How often a growing answer is shown anew: GitHub allows 500 changes in an hour.
@@ -19,7 +19,7 @@ const PACE: Duration = Duration::from_secs(8);
 /// How long it may take until we know who we are.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) struct Comments {
+pub(crate) struct Comments {
     pub github: Github,
     pub streams: bool,
     pub us: watch::Receiver<Us>,

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::Adapter;
-use super::work::Stuck;
+use crate::github::adapter::Adapter;
 use crate::github::api::{ApiError, Github, LastEdit, Retry};
-use crate::github::context::{Background, Remark};
-use crate::github::event::{Edit, Happening, Place, Text, Thread};
+use crate::github::inbound::classify::{Asked, Facts};
+use crate::github::inbound::context::{Background, Remark};
+use crate::github::inbound::event::{Edit, Happening, Place, Text, Thread};
+use crate::github::inbound::wire::Comment;
 use crate::github::repo::RepoName;
-use crate::github::translate::{Asked, Facts};
-use crate::github::wire::Comment;
+use crate::github::worker::events::Stuck;
 
 /// How much of what was said before is looked at; the context is bounded anyway.
 const REMARKS: usize = 40;
@@ -32,7 +32,7 @@ enum Editors {
 
 impl Adapter {
     /// What the agent should know, and what decides where it works.
-    pub(super) async fn facts(
+    pub(crate) async fn facts(
         &self,
         github: &Github,
         happening: &Happening,

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::Adapter;
-use super::gather::Asking;
-use super::work::{Stuck, pause};
+use crate::github::adapter::Adapter;
 use crate::github::api::{Github, List, Polled};
-use crate::github::news::{Reader, in_order, moment};
+use crate::github::inbound::classify::GITHUB;
 use crate::github::repo::RepoName;
-use crate::github::translate::GITHUB;
+use crate::github::worker::events::{Stuck, pause};
+use crate::github::worker::poll_events::{Reader, in_order, moment};
+use crate::github::worker::poll_fetch::Asking;
 
 /// How often is asked what webhooks did not bring.
 const CATCH_UP: Duration = Duration::from_secs(300);
@@ -58,7 +58,7 @@ struct Memory {
     failing: bool,
 }
 
-pub(super) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: watch::Receiver<bool>) {
+pub(crate) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: watch::Receiver<bool>) {
     let every = adapter.settings.poll.unwrap_or(CATCH_UP);
     let (mut us, mut memory) = (adapter.us.subscribe(), Memory::default());
     tokio::select! {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::wire::User;
+use crate::github::inbound::wire::User;
 
 /// What was configured.
 #[derive(Clone, Debug, Default)]

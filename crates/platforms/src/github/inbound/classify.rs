@@ -7,13 +7,13 @@ use std::fmt;
 
 use grove_model::{Event, Hints, Incoming, Kind, short_hash};
 
-use super::context::{self, Background};
-use super::event::{Happening, Place, PullKnown, Text, What};
-use super::links::closed_issues;
-use super::marker::Marker;
-use super::mention::BotName;
-use super::wire::{Pull, User};
 use crate::clean::{one_line, visible};
+use crate::github::inbound::context::{self, Background};
+use crate::github::inbound::event::{Happening, Place, PullKnown, Text, What};
+use crate::github::inbound::links::closed_issues;
+use crate::github::inbound::marker::Marker;
+use crate::github::inbound::mention::BotName;
+use crate::github::inbound::wire::{Pull, User};
 
 /// The name of this platform.
 pub const GITHUB: &str = "github";
@@ -192,7 +192,7 @@ impl Asked<'_> {
     }
 }
 
-pub(super) fn thread_key(happening: &Happening) -> String {
+pub(crate) fn thread_key(happening: &Happening) -> String {
     format!("{GITHUB} {}", happening.repo.name.conversation(happening.thread.number).to_lowercase())
 }
 
@@ -214,9 +214,9 @@ fn incoming(happening: &Happening, user: Option<String>, delivery: String, event
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::context::Remark;
-    use super::super::event::{Delivered, read};
     use super::*;
+    use crate::github::inbound::context::Remark;
+    use crate::github::inbound::event::{Delivered, read};
 
     fn us() -> Us {
         let account = Some(User { id: 500, login: "grove-bot".to_owned() });

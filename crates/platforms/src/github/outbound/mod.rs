@@ -1,0 +1,3 @@
+//! What is said goes to GitHub as comments.
+
+pub mod comments;
