@@ -1,80 +1,80 @@
-//! The seam to coding agents.
+//! The interface to coding agents.
 //!
-//! An [`Agent`] is started in a [`WorkDir`] with a prompt, says what it does while it does it, and
-//! ends with an [`Outcome`].
+//! An [`Agent`] starts in a [`WorkDir`] with a prompt, reports events while it works, and ends with a
+//! [`RunOutcome`].
 
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use grove_environments::ready::WorkDir;
 use grove_environments::settings::AgentSettings;
-use grove_environments::settings::agent_catalog::{find, known, of_kind};
+use grove_environments::settings::agent_catalog::{find_known_agent, find_program, of_kind};
 use tokio::sync::{mpsc, watch};
 
-/// What is kept of an agent's text.
-pub(crate) const KEPT: usize = 64 * 1024 * 1024;
+/// The number of bytes of an agent's text that are kept.
+pub(crate) const MAX_KEPT_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-/// What an agent says while it works.
+/// An event that an agent reports while it works.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
-    /// A piece of a text that is on its way.
+    /// A piece of a text that is being streamed.
     Delta(String),
-    /// A whole text; the deltas since the last one were pieces of it.
+    /// A complete text; the deltas since the last text were pieces of it.
     Text(String),
-    /// The text is whole of which only pieces were heard.
+    /// The text is complete; only its pieces were reported.
     TextDone,
-    /// It uses a tool: which, and on what, in a few words.
+    /// The agent uses a tool: its name, and its object in a few words.
     ToolUse {
         name: String,
         about: String,
     },
-    /// What a tool gave, in a few words.
+    /// The result of a tool, in a few words.
     ToolResult {
         failed: bool,
         about: String,
     },
-    Plan(Vec<Step>),
-    /// It asked for leave to do something, which was given or not.
+    Plan(Vec<PlanStep>),
+    /// The agent asked for permission, which was granted or refused.
     Permission {
         about: String,
         given: bool,
     },
-    /// What the run has taken so far.
-    Usage(Usage),
-    /// Its own name for the session that runs.
+    /// The usage of the run so far.
+    Usage(RunUsage),
+    /// The agent's own id of the current session.
     Session(String),
 }
 
 /// A step of an agent's plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     pub text: String,
     pub done: bool,
 }
 
-/// What a run took; a part that the agent does not tell is zero.
+/// The usage of a run; a part that the agent does not report is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
+pub struct RunUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// In US dollars.
+    /// The cost in US dollars.
     pub cost: f64,
 }
 
-impl From<Usage> for grove_store::Usage {
-    fn from(usage: Usage) -> Self {
+impl From<RunUsage> for grove_store::AgentUsage {
+    fn from(usage: RunUsage) -> Self {
         let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         Self {
             input_tokens: tokens(usage.input_tokens),
             output_tokens: tokens(usage.output_tokens),
-            // As good as exact: dollars are few.
+            // Rounding is safe: the amounts are small.
             cost_microdollars: (usage.cost * 1e6).round() as i64,
         }
     }
 }
 
-impl From<grove_store::Usage> for Usage {
-    fn from(usage: grove_store::Usage) -> Self {
+impl From<grove_store::AgentUsage> for RunUsage {
+    fn from(usage: grove_store::AgentUsage) -> Self {
         let tokens = |count: i64| u64::try_from(count).unwrap_or(0);
         Self {
             input_tokens: tokens(usage.input_tokens),
@@ -84,92 +84,92 @@ impl From<grove_store::Usage> for Usage {
     }
 }
 
-/// Why a run is to end before its time.
+/// The reason why a run is cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cancel {
-    /// Somebody said `/stop`.
+pub enum CancelReason {
+    /// The user sent `/stop`.
     Stopped,
-    /// The program ends.
+    /// This program shuts down.
     Draining,
-    /// The conversation is another process's now.
+    /// Another process owns the conversation now.
     LostTurn,
 }
 
-/// What an agent remembers from one message to the next.
+/// The memory of an agent from one message to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// Every message is its first.
+pub enum SessionMemory {
+    /// No memory: every message starts anew.
     None,
-    /// Sessions that belong to a directory, under a name that we choose.
+    /// Sessions that belong to a directory, with an id that we choose.
     OfPlace,
-    /// Sessions that belong to a directory, under a name that it chooses.
+    /// Sessions that belong to a directory, with an id that the agent chooses.
     Stays,
-    /// Sessions that go along to another directory, under a name that it chooses.
+    /// Sessions that can move to another directory, with an id that the agent chooses.
     Travels,
 }
 
-/// Which of its sessions an agent is to work in.
+/// The session that an agent has to work in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionWish {
-    /// A new one, under a name of its choice.
+pub enum SessionRequest {
+    /// A new session, with an id that the agent chooses.
     New,
-    /// A new one under this name; it may have been begun already by a run that was cut short.
+    /// A new session with this id; an interrupted run may have started it already.
     Named(String),
     Resume(String),
 }
 
-/// Which tools an agent may use, by their names.
+/// The tools that an agent may use, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tools {
-    /// Only these; empty: all.
+pub struct ToolPolicy {
+    /// The only tools that are allowed; if empty, all are.
     pub allowed: Vec<String>,
     pub disallowed: Vec<String>,
-    /// It changes nothing.
+    /// The agent must not change anything.
     pub read_only: bool,
 }
 
 /// One turn of an agent.
-pub struct Run<'a> {
+pub struct AgentRun<'a> {
     pub place: &'a WorkDir,
     pub prompt: &'a str,
-    pub session: SessionWish,
-    /// What the session has taken before.
-    pub before: Usage,
-    pub tools: &'a Tools,
-    /// Takes what it says on the way.
+    pub session: SessionRequest,
+    /// The usage of the session before this run.
+    pub before: RunUsage,
+    pub tools: &'a ToolPolicy,
+    /// Receives the events while the agent works.
     pub says: mpsc::Sender<AgentEvent>,
-    pub cancel: watch::Receiver<Option<Cancel>>,
+    pub cancel: watch::Receiver<Option<CancelReason>>,
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunEnd {
     Well,
-    /// With this exit code, and these last lines of what it complained about.
+    /// The program failed with this exit code; these are the last lines of its standard error.
     Badly {
         code: i32,
         last_lines: String,
     },
-    /// The agent says itself that it failed, and why.
+    /// The agent itself reports that it failed, and why.
     Failed(String),
-    /// It does not know the session that it was to go on with.
+    /// The agent does not know the session that it had to continue.
     NoSession,
-    /// It took more than it may.
+    /// The run exceeded its budget.
     OverBudget,
-    Cancelled(Cancel),
+    Cancelled(CancelReason),
     TimedOut,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub text: String,
-    /// How many bytes before `text` were not kept.
+    /// The number of bytes before `text` that were not kept.
     pub left_out: u64,
-    pub usage: Usage,
-    pub ended: Ended,
+    pub usage: RunUsage,
+    pub ended: RunEnd,
 }
 
-/// The agent did not run.
+/// The reason why an agent did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error("the agent `{name}` cannot be started: {why}")]
@@ -178,7 +178,7 @@ pub enum AgentError {
     NotInstalled { name: String, program: String, how: &'static str },
     #[error("the message is too long for the agent `{name}`, which takes it as an argument")]
     TooLong { name: String },
-    /// Nothing was started; choosing the place again may help.
+    /// Nothing was started; choosing the environment again may help.
     #[error("{} is not there any more", .0.display())]
     Moved(PathBuf),
 }
@@ -187,43 +187,43 @@ pub enum AgentError {
 pub trait Agent: Send + Sync {
     fn name(&self) -> &str;
 
-    fn settings(&self) -> &AgentSettings;
+    fn agent_settings(&self) -> &AgentSettings;
 
-    fn memory(&self) -> Memory;
+    fn session_memory(&self) -> SessionMemory;
 
-    /// Whether it can be held to a list of tools, whatever it is told.
+    /// Tells whether the agent can be restricted to a list of tools, whatever its prompt says.
     fn keeps_to_tools(&self) -> bool {
         false
     }
 
-    /// How a session begins that there was not before.
-    fn new_session(&self) -> SessionWish {
-        match self.memory() {
-            // Chosen before the start, so that a crash cannot lose it.
-            Memory::OfPlace => SessionWish::Named(uuid::Uuid::now_v7().to_string()),
-            Memory::None | Memory::Stays | Memory::Travels => SessionWish::New,
+    /// Returns the request for a session that did not exist before.
+    fn new_session(&self) -> SessionRequest {
+        match self.session_memory() {
+            // The id is chosen before the start, so that a crash cannot lose it.
+            SessionMemory::OfPlace => SessionRequest::Named(uuid::Uuid::now_v7().to_string()),
+            SessionMemory::None | SessionMemory::Stays | SessionMemory::Travels => SessionRequest::New,
         }
     }
 
-    /// Sees that the agent's program is there, before anything is begun.
-    fn installed(&self) -> Result<(), AgentError> {
-        let settings = self.settings();
+    /// Checks that the agent's program is installed, before anything is started.
+    fn check_installed(&self) -> Result<(), AgentError> {
+        let settings = self.agent_settings();
         let program = settings.command.first().map_or("", String::as_str);
-        if find(program, &settings.env).is_some() {
+        if find_program(program, &settings.env).is_some() {
             return Ok(());
         }
-        let known = known(self.name()).or_else(|| of_kind(settings.kind));
+        let known = find_known_agent(self.name()).or_else(|| of_kind(settings.kind));
         let how = known.map_or("Install it, or correct `command` of the agent.", |known| known.install);
         Err(AgentError::NotInstalled { name: self.name().to_owned(), program: program.to_owned(), how })
     }
 
-    async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError>;
+    async fn run_turn(&self, run: AgentRun<'_>) -> Result<RunOutcome, AgentError>;
 }
 
-/// The program that starts agents and ends everything descended from them: this one.
-pub(crate) fn supervisor() -> std::io::Result<PathBuf> {
+/// Returns the program that starts agents and ends all their descendants: this program itself.
+pub(crate) fn supervisor_program() -> std::io::Result<PathBuf> {
     let program = std::env::current_exe()?;
-    // Replaced by a newer build while it runs, it is still itself.
+    // This path stays valid when a newer build replaces the file of the running program.
     let itself = Path::new("/proc/self/exe");
     Ok(if program.exists() { program } else { itself.to_owned() })
 }

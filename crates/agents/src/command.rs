@@ -1,5 +1,4 @@
-//! Any program as an agent: the prompt as an argument or on its standard input, text on its standard
-//! output.
+//! Any program as an agent: the prompt is an argument or standard input, the answer is standard output.
 
 use std::time::Duration;
 
@@ -9,15 +8,15 @@ use tokio::io::{AsyncReadExt, DuplexStream};
 use tokio::process::ChildStdout;
 use tokio::sync::mpsc;
 
-use crate::agent::{Agent, AgentError, AgentEvent, KEPT, Memory, Outcome, Run, Usage};
-use crate::process::{Listen, Program};
-use crate::supervisor::Input;
-use crate::tail::Tail;
+use crate::agent::{Agent, AgentError, AgentEvent, AgentRun, MAX_KEPT_TEXT_BYTES, RunOutcome, RunUsage, SessionMemory};
+use crate::process::{AgentProgram, OutputListener};
+use crate::supervisor::AgentInput;
+use crate::tail::TextTail;
 
-/// Linux takes no longer argument.
-const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
-/// Where the prompt goes.
-const PROMPT: &str = "{prompt}";
+/// The longest argument that Linux accepts.
+const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+/// The placeholder for the prompt.
+const PROMPT_PLACEHOLDER: &str = "{prompt}";
 
 pub struct CommandAgent {
     name: String,
@@ -36,55 +35,55 @@ impl Agent for CommandAgent {
         &self.name
     }
 
-    fn settings(&self) -> &AgentSettings {
+    fn agent_settings(&self) -> &AgentSettings {
         &self.settings
     }
 
-    fn memory(&self) -> Memory {
-        Memory::None
+    fn session_memory(&self) -> SessionMemory {
+        SessionMemory::None
     }
 
-    async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError> {
+    async fn run_turn(&self, run: AgentRun<'_>) -> Result<RunOutcome, AgentError> {
         let settings = &self.settings;
-        let as_argument = settings.command.iter().any(|part| part.contains(PROMPT));
-        if as_argument && run.prompt.len() > LONGEST_ARGUMENT {
+        let as_argument = settings.command.iter().any(|part| part.contains(PROMPT_PLACEHOLDER));
+        if as_argument && run.prompt.len() > MAX_ARGUMENT_BYTES {
             return Err(AgentError::TooLong { name: self.name.clone() });
         }
-        // A NUL ends an argument for the kernel.
+        // A NUL byte ends an argument for the kernel.
         let prompt = run.prompt.replace('\0', "\u{fffd}");
-        let program = Program {
+        let program = AgentProgram {
             name: &self.name,
-            command: settings.command.iter().map(|part| part.replace(PROMPT, &prompt)).collect(),
+            command: settings.command.iter().map(|part| part.replace(PROMPT_PLACEHOLDER, &prompt)).collect(),
             env: &settings.env,
-            input: if as_argument { Input::Nothing } else { Input::Text(run.prompt.to_owned()) },
+            input: if as_argument { AgentInput::Nothing } else { AgentInput::Text(run.prompt.to_owned()) },
             timeout: settings.timeout,
             courtesy: Duration::ZERO,
         };
-        let mut output = Output { text: Tail::new(KEPT), says: run.says };
-        let exit = program.run(run.place, run.cancel, &mut output).await?;
+        let mut output = TextListener { text: TextTail::new(MAX_KEPT_TEXT_BYTES), says: run.says };
+        let exit = program.run_supervised(run.place, run.cancel, &mut output).await?;
         let (text, left_out) = output.text.into_text();
-        Ok(Outcome { text, left_out, usage: Usage::default(), ended: exit.ended() })
+        Ok(RunOutcome { text, left_out, usage: RunUsage::default(), ended: exit.into_run_end() })
     }
 }
 
-/// All that the program writes is its text.
-struct Output {
-    text: Tail,
+/// Reads all output of the program as its text.
+struct TextListener {
+    text: TextTail,
     says: mpsc::Sender<AgentEvent>,
 }
 
 #[async_trait]
-impl Listen for Output {
-    async fn listen(&mut self, from: &mut ChildStdout, _to: DuplexStream) -> Option<Duration> {
+impl OutputListener for TextListener {
+    async fn listen_to_output(&mut self, from: &mut ChildStdout, _to: DuplexStream) -> Option<Duration> {
         let mut buffer = vec![0; 16 * 1024];
         let mut rest: Vec<u8> = Vec::new();
         while let Ok(count @ 1..) = from.read(&mut buffer).await {
-            self.text.push(&buffer[..count]);
+            self.text.push_bytes(&buffer[..count]);
             rest.extend_from_slice(&buffer[..count]);
             let whole = whole_characters(&rest);
             if whole > 0 {
                 let text = String::from_utf8_lossy(&rest[..whole]).into_owned();
-                // The answer is kept anyway.
+                // The answer is kept even if the receiver is gone.
                 let _ = self.says.send(AgentEvent::Delta(text)).await;
                 rest.drain(..whole);
             }
@@ -93,7 +92,8 @@ impl Listen for Output {
     }
 }
 
-/// How many bytes are whole characters; a few at the end may be the beginning of the next one.
+/// Returns how many bytes are complete characters; the few bytes after them may be the start of the next
+/// one.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

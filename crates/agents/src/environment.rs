@@ -1,12 +1,12 @@
-//! What an agent's program gets of our own environment.
+//! The variables that an agent's program inherits from our own environment.
 
 use std::collections::BTreeMap;
 
 use grove_environments::ready::WorkDir;
 
-/// Variables that tell a program where it is and where its own things are. Nothing that could be a
-/// secret is among them: an agent's key is configured for it.
-const PASSED_ON: [&str; 19] = [
+/// Variables that tell a program where it runs and where its own files are. None of them can contain a
+/// secret: an agent's key is configured for that agent.
+const INHERITED_VARIABLES: [&str; 19] = [
     "PATH",
     "HOME",
     "USER",
@@ -28,12 +28,12 @@ const PASSED_ON: [&str; 19] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 
-/// The agent's environment: what it needs of ours, where it is, and what was configured for it.
-pub(super) fn environment(place: &WorkDir, configured: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// Returns the agent's variables: the inherited ones, its location, and its configured ones.
+pub(super) fn agent_variables(place: &WorkDir, configured: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut env = passed_on();
     let mut set = |name: &str, value: String| drop(env.insert(name.to_owned(), value));
     set("GIT_TERMINAL_PROMPT", "0".to_owned());
-    // Nobody cleans the shared repository up under the others.
+    // Git must not clean up the shared repository while other processes use it.
     set("GIT_CONFIG_COUNT", "1".to_owned());
     set("GIT_CONFIG_KEY_0", "gc.auto".to_owned());
     set("GIT_CONFIG_VALUE_0", "0".to_owned());
@@ -56,5 +56,5 @@ pub(super) fn environment(place: &WorkDir, configured: &BTreeMap<String, String>
 }
 
 pub(super) fn passed_on() -> BTreeMap<String, String> {
-    PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect()
+    INHERITED_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect()
 }

@@ -1,4 +1,4 @@
-//! Programs that say what they do as JSON, an object in each line.
+//! Programs that report their work as JSON, one object per line.
 
 use std::time::Duration;
 
@@ -9,73 +9,73 @@ use tokio::process::ChildStdout;
 use tokio::sync::mpsc;
 
 use crate::agent::AgentEvent;
-use crate::process::Listen;
-use crate::transcript::{Heard, Verdict};
+use crate::process::OutputListener;
+use crate::transcript::{ReportedEnd, Transcript};
 
-/// A longer line is skipped: nothing that is shown or kept is as long.
-const LONGEST: usize = 16 * 1024 * 1024;
-/// How much is read at once.
-const PIECE: usize = 8 * 1024;
-/// How long a program may take to end by itself when it has said its last word.
-const LINGER: Duration = Duration::from_secs(5);
+/// The longest line that is read. Longer lines are skipped: nothing that is shown or kept is that long.
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+/// The number of bytes that are read at once.
+const READ_CHUNK_BYTES: usize = 8 * 1024;
+/// The time that a program has to exit by itself after its last message.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the lines of one kind of program mean.
-pub(super) trait Dialect: Send {
-    /// Takes one line; what is unknown is skipped.
-    fn take(&mut self, line: &Value, heard: &mut Heard) -> Vec<AgentEvent>;
+/// Interprets the lines of one kind of program.
+pub(super) trait LineParser: Send {
+    /// Parses one line; unknown lines are skipped.
+    fn parse_line(&mut self, line: &Value, heard: &mut Transcript) -> Vec<AgentEvent>;
 }
 
-/// Listens to a program that speaks a dialect.
-pub(super) struct JsonLines<D> {
+/// Listens to a program, whose lines `D` interprets.
+pub(super) struct JsonLinesListener<D> {
     pub dialect: D,
-    pub heard: Heard,
-    /// What the run may cost.
+    pub heard: Transcript,
+    /// The maximum cost of the run.
     pub budget: Option<f64>,
     pub says: mpsc::Sender<AgentEvent>,
 }
 
 #[async_trait]
-impl<D: Dialect> Listen for JsonLines<D> {
-    async fn listen(&mut self, from: &mut ChildStdout, _to: DuplexStream) -> Option<Duration> {
-        let mut lines = Lines::new(from);
-        while let Some(line) = lines.next().await {
-            // A program may print other things in between.
+impl<D: LineParser> OutputListener for JsonLinesListener<D> {
+    async fn listen_to_output(&mut self, from: &mut ChildStdout, _to: DuplexStream) -> Option<Duration> {
+        let mut lines = LineReader::new(from);
+        while let Some(line) = lines.next_line().await {
+            // A program may print other lines in between.
             let Ok(value) = serde_json::from_slice(&line) else { continue };
-            for event in self.dialect.take(&value, &mut self.heard) {
-                self.heard.note(&event);
-                // What was heard is kept here anyway.
+            for event in self.dialect.parse_line(&value, &mut self.heard) {
+                self.heard.record_event(&event);
+                // The transcript keeps the event even if the receiver is gone.
                 let _ = self.says.send(event).await;
             }
             if self.budget.is_some_and(|budget| self.heard.usage.cost > budget) && self.heard.verdict.is_none() {
-                self.heard.verdict = Some(Verdict::OverBudget);
+                self.heard.verdict = Some(ReportedEnd::OverBudget);
                 return Some(Duration::ZERO);
             }
             if self.heard.verdict.is_some() {
-                return Some(LINGER);
+                return Some(EXIT_TIMEOUT);
             }
         }
-        self.heard.half_a_line = lines.rest();
+        self.heard.half_a_line = lines.unfinished_line();
         None
     }
 }
 
-/// The lines of an output, in bounded memory.
-pub(super) struct Lines<'a, R> {
+/// Reads the lines of an output in bounded memory.
+pub(super) struct LineReader<'a, R> {
     from: &'a mut R,
     buffer: Vec<u8>,
-    /// How much of the buffer has no line's end.
+    /// The number of bytes at the start of the buffer that contain no end of line.
     looked_at: usize,
-    /// In the middle of a line that is too long.
+    /// The reader is in the middle of a line that is too long.
     skipping: bool,
 }
 
-impl<'a, R: AsyncRead + Unpin> Lines<'a, R> {
+impl<'a, R: AsyncRead + Unpin> LineReader<'a, R> {
     pub fn new(from: &'a mut R) -> Self {
         Self { from, buffer: Vec::new(), looked_at: 0, skipping: false }
     }
 
-    /// The next whole line. Whoever stops waiting for it misses nothing.
-    pub async fn next(&mut self) -> Option<Vec<u8>> {
+    /// Returns the next complete line. Cancel safe: a caller that stops waiting loses no line.
+    pub async fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer[self.looked_at..].iter().position(|byte| *byte == b'\n') {
                 let rest = self.buffer.split_off(self.looked_at + end + 1);
@@ -86,12 +86,12 @@ impl<'a, R: AsyncRead + Unpin> Lines<'a, R> {
                 }
                 continue;
             }
-            if self.buffer.len() > LONGEST {
+            if self.buffer.len() > MAX_LINE_BYTES {
                 self.buffer = Vec::new();
                 self.skipping = true;
             }
             self.looked_at = self.buffer.len();
-            self.buffer.reserve(PIECE);
+            self.buffer.reserve(READ_CHUNK_BYTES);
             match self.from.read_buf(&mut self.buffer).await {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return None,
@@ -99,8 +99,8 @@ impl<'a, R: AsyncRead + Unpin> Lines<'a, R> {
         }
     }
 
-    /// What stands behind the last whole line.
-    pub fn rest(self) -> Option<String> {
+    /// Returns the text after the last complete line.
+    pub fn unfinished_line(self) -> Option<String> {
         let rest = String::from_utf8_lossy(&self.buffer).trim().to_owned();
         (self.skipping || !rest.is_empty()).then_some(rest)
     }
@@ -112,12 +112,12 @@ mod tests {
 
     async fn lines_of(text: &[u8]) -> (Vec<usize>, Option<String>) {
         let mut from = text;
-        let mut lines = Lines::new(&mut from);
+        let mut lines = LineReader::new(&mut from);
         let mut found = Vec::new();
-        while let Some(line) = lines.next().await {
+        while let Some(line) = lines.next_line().await {
             found.push(line.len());
         }
-        (found, lines.rest())
+        (found, lines.unfinished_line())
     }
 
     #[tokio::test]
@@ -129,7 +129,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_without_end_is_skipped() {
-        let mut text = vec![b'x'; LONGEST * 2];
+        let mut text = vec![b'x'; MAX_LINE_BYTES * 2];
         text.extend_from_slice(b"\nnext\n");
         assert_eq!(lines_of(&text).await, (vec![5], None));
     }

@@ -1,14 +1,15 @@
-//! The seam to coding agents, and the programs behind it.
+//! The interface to coding agents, and its drivers.
 //!
-//! An [`Agent`] is started in a work directory with a prompt, reports what it does while it does it, and
-//! ends with an [`agent::Outcome`]. Nothing else knows which program it is.
+//! An [`Agent`] starts in a work directory with a prompt, reports what it does while it works, and ends with
+//! an [`agent::RunOutcome`]. No other crate knows which program it is.
 //!
-//! * [`agent`]: the seam itself.
-//! * [`supervisor`], [`process`]: a program and everything that it starts, ended together.
-//! * [`transcript`], [`tail`], [`json_lines`], [`tool_summary`]: what a program says, in bounded memory.
+//! * [`agent`]: the interface itself.
+//! * [`supervisor`], [`process`]: run a program, and end it with all its descendants.
+//! * [`transcript`], [`tail`], [`json_lines`], [`tool_summary`]: the output of a program, in bounded memory.
 //! * [`environment`]: the variables that a program gets.
 //! * [`claude`], [`codex`], [`acp`], [`command`]: a driver for each kind of program.
-//! * [`registry`], [`health`]: which agents there are, and whether they can be used.
+//! * [`registry`], [`health`]: the available agents, and whether they can be used.
+//! * [`words`]: the error messages for agents that cannot be used.
 
 pub mod acp;
 pub mod agent;

@@ -1,59 +1,63 @@
-//! Which agent a conversation talks to.
+//! The available agents, and which one a conversation uses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use grove_environments::settings::agent_catalog::{KNOWN, find, known};
+use grove_environments::settings::agent_catalog::{KNOWN_AGENTS, find_known_agent, find_program};
 use grove_environments::settings::{AgentKind, AgentSettings, Settings};
 use grove_model::is_of_this_machine;
 
 use crate::agent::Agent;
 use crate::command::CommandAgent;
 
-/// The agent that is always there: the message is a command of the shell.
-const SHELL: &str = "sh";
+/// The agent that is always available: it runs the message as a shell command.
+const SHELL_AGENT: &str = "sh";
 
 /// The agents of this machine.
 #[derive(Clone)]
-pub struct Agents {
+pub struct AgentRegistry {
     settings: Settings,
 }
 
-/// Why nobody answers.
+/// The reason why no agent can be chosen.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoAgent {
+pub enum AgentChoiceError {
     #[error("no agent is called `{name}`")]
     Unknown { name: String, known: Vec<String> },
     #[error("no coding agent is installed or configured, and the shell is only for people on this machine")]
     OnlyLocal,
 }
 
-impl Agents {
+impl AgentRegistry {
     pub fn new(settings: &Settings) -> Self {
         Self { settings: settings.clone() }
     }
 
-    /// The agents that can be chosen: configured ones, installed ones that are known, and the shell.
-    pub fn names(&self) -> Vec<String> {
-        let configured = self.settings.agents().keys().cloned();
-        let installed = installed().map(str::to_owned);
-        let mut names: Vec<String> = configured.chain(installed).chain([SHELL.to_owned()]).collect();
+    /// Returns the agents that can be chosen: the configured ones, the known ones that are installed, and
+    /// the shell.
+    pub fn agent_names(&self) -> Vec<String> {
+        let configured = self.settings.configured_agents().keys().cloned();
+        let installed = installed_agent_names().map(str::to_owned);
+        let mut names: Vec<String> = configured.chain(installed).chain([SHELL_AGENT.to_owned()]).collect();
         names.sort();
         names.dedup();
         names
     }
 
-    /// The agent that answers where no other is wanted.
+    /// Returns the agent that is used when no other one is requested.
     pub fn default_name(&self) -> &str {
-        self.settings.default_agent().or_else(|| installed().next()).unwrap_or(SHELL)
+        self.settings.default_agent().or_else(|| installed_agent_names().next()).unwrap_or(SHELL_AGENT)
     }
 
-    /// The agent for a message that an adapter took: the wanted one, or the default.
-    pub fn choose(&self, wanted: Option<&str>, via: &str) -> Result<Arc<dyn Agent>, NoAgent> {
+    /// Returns the agent for a message of an adapter: the requested one, or the default.
+    pub fn choose_agent(&self, wanted: Option<&str>, via: &str) -> Result<Arc<dyn Agent>, AgentChoiceError> {
         let name = wanted.unwrap_or_else(|| self.default_name());
         let settings = self.settings_of(name)?;
-        if name == SHELL && !self.settings.agents().contains_key(SHELL) && !is_of_this_machine(via) {
-            return Err(NoAgent::OnlyLocal);
+        if name == SHELL_AGENT
+            && !self.settings.configured_agents().contains_key(SHELL_AGENT)
+            && !is_of_this_machine(via)
+        {
+            return Err(AgentChoiceError::OnlyLocal);
         }
         Ok(match settings.kind {
             AgentKind::Command => Arc::new(CommandAgent::new(name, settings)),
@@ -63,21 +67,24 @@ impl Agents {
         })
     }
 
-    /// How an agent is run.
-    pub fn settings_of(&self, name: &str) -> Result<AgentSettings, NoAgent> {
+    /// Returns the settings that an agent runs with.
+    pub fn settings_of(&self, name: &str) -> Result<AgentSettings, AgentChoiceError> {
         let shell = || AgentSettings {
             command: ["sh", "-c", "{prompt}"].map(str::to_owned).to_vec(),
-            ..AgentSettings::of(AgentKind::Command)
+            ..AgentSettings::for_kind(AgentKind::Command)
         };
-        let found = self.settings.agents().get(name).cloned();
-        let found = found.or_else(|| known(name).map(AgentSettings::of_known));
+        let found = self.settings.configured_agents().get(name).cloned();
+        let found = found.or_else(|| find_known_agent(name).map(AgentSettings::of_known));
         found
-            .or_else(|| (name == SHELL).then(shell))
-            .ok_or_else(|| NoAgent::Unknown { name: name.to_owned(), known: self.names() })
+            .or_else(|| (name == SHELL_AGENT).then(shell))
+            .ok_or_else(|| AgentChoiceError::Unknown { name: name.to_owned(), known: self.agent_names() })
     }
 }
 
-/// The known agents whose programs are there, the default first.
-fn installed() -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().filter(|known| find(known.command[0], &BTreeMap::new()).is_some()).map(|known| known.name)
+/// Returns the known agents that are installed, the default first.
+fn installed_agent_names() -> impl Iterator<Item = &'static str> {
+    KNOWN_AGENTS
+        .iter()
+        .filter(|known| find_program(known.command[0], &BTreeMap::new()).is_some())
+        .map(|known| known.name)
 }

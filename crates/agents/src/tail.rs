@@ -1,20 +1,20 @@
-//! The last part of what a program wrote, in bounded memory.
+//! The last part of a program's output, in bounded memory.
 
 use std::collections::VecDeque;
 
 #[derive(Debug)]
-pub struct Tail {
+pub struct TextTail {
     bytes: VecDeque<u8>,
     limit: usize,
     left_out: u64,
 }
 
-impl Tail {
+impl TextTail {
     pub fn new(limit: usize) -> Self {
         Self { bytes: VecDeque::new(), limit, left_out: 0 }
     }
 
-    pub fn push(&mut self, new: &[u8]) {
+    pub fn push_bytes(&mut self, new: &[u8]) {
         let new = if new.len() > self.limit {
             let (gone, kept) = new.split_at(new.len() - self.limit);
             self.left_out += gone.len() as u64;
@@ -28,14 +28,14 @@ impl Tail {
         self.bytes.extend(new);
     }
 
-    /// The text that is left, and how many bytes before it are not.
+    /// Returns the kept text, and the number of bytes before it that were dropped.
     pub fn into_text(mut self) -> (String, u64) {
         let left_out = self.left_out;
         let bytes = self.bytes.make_contiguous();
-        // A cut may have gone through a character.
+        // The cut may be in the middle of a character.
         let whole = bytes.iter().take(4).position(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
         let skip = if left_out > 0 { whole } else { 0 };
-        // PostgreSQL keeps no NUL, and nobody can read one.
+        // PostgreSQL cannot store NUL, and it is not readable.
         let text = String::from_utf8_lossy(&bytes[skip..]).replace('\0', "\u{fffd}");
         (text, left_out + skip as u64)
     }
@@ -43,30 +43,30 @@ impl Tail {
 
 #[cfg(test)]
 mod tests {
-    use super::Tail;
+    use super::TextTail;
 
     #[test]
     fn the_end_is_kept_and_the_rest_is_counted() {
-        let mut tail = Tail::new(8);
+        let mut tail = TextTail::new(8);
         for piece in ["abc", "defghij", "k"] {
-            tail.push(piece.as_bytes());
+            tail.push_bytes(piece.as_bytes());
         }
         assert_eq!(tail.into_text(), ("defghijk".to_owned(), 3));
-        let mut tail = Tail::new(4);
-        tail.push(b"0123456789");
+        let mut tail = TextTail::new(4);
+        tail.push_bytes(b"0123456789");
         assert_eq!(tail.into_text(), ("6789".to_owned(), 6));
     }
 
     #[test]
     fn a_character_that_was_cut_goes_whole() {
-        let mut tail = Tail::new(4);
-        tail.push("xé€".as_bytes());
+        let mut tail = TextTail::new(4);
+        tail.push_bytes("xé€".as_bytes());
         assert_eq!(tail.into_text(), ("€".to_owned(), 3));
-        let mut all = Tail::new(100);
-        all.push("é€".as_bytes());
+        let mut all = TextTail::new(100);
+        all.push_bytes("é€".as_bytes());
         assert_eq!(all.into_text(), ("é€".to_owned(), 0));
-        let mut nul = Tail::new(100);
-        nul.push(b"a\0b");
+        let mut nul = TextTail::new(100);
+        nul.push_bytes(b"a\0b");
         assert_eq!(nul.into_text().0, "a\u{fffd}b");
     }
 }

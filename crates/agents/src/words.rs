@@ -1,18 +1,18 @@
-//! Every sentence that a person reads when an agent cannot be used.
+//! The messages that a person reads when an agent cannot be used.
 
 use grove_environments::problem::{Problem, sentence};
 
 use crate::agent::AgentError;
-use crate::registry::NoAgent;
+use crate::registry::AgentChoiceError;
 
-impl From<NoAgent> for Problem {
-    fn from(error: NoAgent) -> Self {
+impl From<AgentChoiceError> for Problem {
+    fn from(error: AgentChoiceError) -> Self {
         let message = sentence(&error.to_string());
         match error {
-            NoAgent::Unknown { known, .. } => {
+            AgentChoiceError::Unknown { known, .. } => {
                 Problem::new("no_agent", message, format!("There are: {}.", known.join(", ")))
             }
-            NoAgent::OnlyLocal => Problem::new(
+            AgentChoiceError::OnlyLocal => Problem::new(
                 "no_agent",
                 message,
                 "Configure one as [agents.NAME] in GROVE_HOME/config.toml and name it in `agent.default`.",

@@ -1,15 +1,15 @@
-//! A command as it was typed: a name, words, flags.
+//! Parses a command as it was typed: a name, words, flags.
 
 use grove_environments::problem::Problem;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct CommandLine {
     pub name: String,
     words: Vec<String>,
 }
 
-/// The name of the command that a text begins with: `/` and a word. `/usr/bin` is a path.
-pub fn name(text: &str) -> Option<&str> {
+/// Returns the name of the command that a text begins with: `/` and a word. `/usr/bin` is a path.
+pub fn command_name(text: &str) -> Option<&str> {
     let rest = text.trim_start().strip_prefix('/')?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let word = &rest[..end];
@@ -17,8 +17,9 @@ pub fn name(text: &str) -> Option<&str> {
     plain.then_some(word)
 }
 
-/// Words and where each ends, separated by white space; quotes keep it. And whether all are closed.
-fn words(text: &str) -> (Vec<(String, usize)>, bool) {
+/// Splits a text at white space, which quotes protect. Returns the words with the position where each ends,
+/// and whether all quotes are closed.
+fn split_words(text: &str) -> (Vec<(String, usize)>, bool) {
     let mut words = Vec::new();
     let (mut word, mut quote) = (None::<String>, None);
     for (at, c) in text.char_indices() {
@@ -42,9 +43,9 @@ fn not_closed() -> Problem {
     Problem::new("usage", "A quote is not closed.", "Close it, or leave it away.")
 }
 
-impl Line {
-    pub fn read(text: &str) -> Result<Self, Problem> {
-        let (words, closed) = words(text.trim());
+impl CommandLine {
+    pub fn parse_words(text: &str) -> Result<Self, Problem> {
+        let (words, closed) = split_words(text.trim());
         if !closed {
             return Err(not_closed());
         }
@@ -53,9 +54,9 @@ impl Line {
         Ok(Self { name, words: words.collect() })
     }
 
-    /// All that stands behind the name is one word: a title may have any quotes. Of several lines, the
-    /// first.
-    pub fn whole(text: &str) -> Self {
+    /// Parses everything after the name as one word: a title may contain any quotes. Only the first line
+    /// counts.
+    pub fn parse_whole_line(text: &str) -> Self {
         let first = text.trim().lines().next().unwrap_or_default();
         let (name, rest) = first.split_once(char::is_whitespace).unwrap_or((first, ""));
         let rest = rest.trim();
@@ -65,20 +66,20 @@ impl Line {
         Self { name: name.trim_start_matches('/').to_owned(), words }
     }
 
-    /// The first word becomes the name: `worktree create x` is `create x`.
+    /// Removes the first word and makes it the name: `worktree create x` becomes `create x`.
     pub fn next_word(&mut self) -> Option<String> {
         (!self.words.is_empty()).then(|| self.words.remove(0))
     }
 
-    /// Whether a flag was given; it is taken away.
-    pub fn flag(&mut self, flag: &str) -> bool {
+    /// Tells whether a flag was given, and removes it.
+    pub fn take_flag(&mut self, flag: &str) -> bool {
         let before = self.words.len();
         self.words.retain(|word| word != flag);
         self.words.len() < before
     }
 
-    /// The value behind a flag; both are taken away.
-    pub fn value(&mut self, flag: &str) -> Result<Option<String>, Problem> {
+    /// Returns the value after a flag, and removes both.
+    pub fn take_flag_value(&mut self, flag: &str) -> Result<Option<String>, Problem> {
         let with_equals = format!("{flag}=");
         if let Some(at) = self.words.iter().position(|word| word.starts_with(&with_equals)) {
             return Ok(Some(self.words.remove(at)[with_equals.len()..].to_owned()));
@@ -91,8 +92,8 @@ impl Line {
         Err(Problem::new("usage", format!("Something is missing behind `{flag}`."), "Give it, or leave the flag away."))
     }
 
-    /// Exactly one word.
-    pub fn one(&mut self, what: &str) -> Result<String, Problem> {
+    /// Returns the only word; zero or several words are an error.
+    pub fn take_one_word(&mut self, what: &str) -> Result<String, Problem> {
         match self.at_most_one()? {
             Some(word) => Ok(word),
             None => {
@@ -117,37 +118,39 @@ impl Line {
     }
 }
 
-/// What somebody gives a custom command.
+/// The arguments of a custom command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arguments {
-    /// As it was typed.
+pub struct CommandArguments {
+    /// The arguments as they were typed.
     pub text: String,
-    /// The same in words; `None`: a quote is not closed.
+    /// The arguments as words; `None` if a quote is not closed.
     pub words: Option<Vec<String>>,
 }
 
-impl Arguments {
-    pub fn read(text: &str) -> Self {
-        let (words, closed) = words(text.trim());
+impl CommandArguments {
+    pub fn parse_arguments(text: &str) -> Self {
+        let (words, closed) = split_words(text.trim());
         let words = closed.then(|| words.into_iter().map(|(word, _)| word).collect());
         Self { text: text.trim().to_owned(), words }
     }
 }
 
-/// `/run NAME [ARGS]`: which custom command is called, and with what.
+/// `/run NAME [ARGS]`: the custom command that is called, and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct CustomCommandCall {
     pub name: String,
-    pub arguments: Arguments,
+    pub arguments: CommandArguments,
 }
 
-impl Call {
-    /// Only the name must be clear; a single quote among the arguments may be an apostrophe.
-    pub fn read(text: &str) -> Result<Self, Problem> {
+impl CustomCommandCall {
+    /// Parses a call. Only the name must be clear; a single quote among the arguments may be an apostrophe.
+    pub fn parse_call(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
-        let (words, closed) = words(text);
+        let (words, closed) = split_words(text);
         match words.get(1) {
-            Some((name, end)) => Ok(Self { name: name.clone(), arguments: Arguments::read(&text[*end..]) }),
+            Some((name, end)) => {
+                Ok(Self { name: name.clone(), arguments: CommandArguments::parse_arguments(&text[*end..]) })
+            }
             None if !closed => Err(not_closed()),
             None => {
                 let hint = "Write `/run NAME [ARGS]`; `/commands` lists the names.";
@@ -157,13 +160,13 @@ impl Call {
     }
 }
 
-/// Whether something does not wait for its turn.
-pub fn overtakes(text: &str) -> bool {
-    name(text).is_some_and(|name| name == "stop")
+/// Tells whether a message is handled without waiting for its turn.
+pub fn can_skip_queue(text: &str) -> bool {
+    command_name(text).is_some_and(|name| name == "stop")
 }
 
-/// The nearest of the names, if any is near.
-pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the most similar of the names, if one is similar enough.
+pub(crate) fn nearest_name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |name: &&str| strsim::jaro_winkler(wrong, name);
     let best = names.into_iter().max_by(|a, b| near(a).total_cmp(&near(b)))?;
     (near(&best) > 0.75).then_some(best)
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn a_call_is_a_name_and_what_stands_behind_it() {
         let call = |text: &str| {
-            let Call { name, arguments } = Call::read(text).unwrap();
+            let CustomCommandCall { name, arguments } = CustomCommandCall::parse_call(text).unwrap();
             (name, arguments.text, arguments.words)
         };
         let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
@@ -186,40 +189,40 @@ mod tests {
             ("my review".into(), "a  'b c'\nd".into(), words(&["a", "b c", "d"]))
         );
         assert_eq!(call("/run fix it doesn't work"), ("fix".into(), "it doesn't work".into(), None));
-        assert_eq!(Call::read("/run").unwrap_err().message, "NAME is missing.");
-        assert_eq!(Call::read("/run 'x").unwrap_err().message, "A quote is not closed.");
+        assert_eq!(CustomCommandCall::parse_call("/run").unwrap_err().message, "NAME is missing.");
+        assert_eq!(CustomCommandCall::parse_call("/run 'x").unwrap_err().message, "A quote is not closed.");
     }
 
     #[test]
     fn a_command_is_told_from_words() {
-        assert_eq!(name("/help"), Some("help"));
-        assert_eq!(name("  /worktree list"), Some("worktree"));
+        assert_eq!(command_name("/help"), Some("help"));
+        assert_eq!(command_name("  /worktree list"), Some("worktree"));
         for words in ["hello", "/usr/bin is full", "/", "/ help", "// comment", "see /help", "/1"] {
-            assert_eq!(name(words), None, "{words}");
+            assert_eq!(command_name(words), None, "{words}");
         }
     }
 
     #[test]
     fn words_flags_and_quotes() {
-        let mut line = Line::read("/worktree create 'my name' --from v1.2 --force").unwrap();
+        let mut line = CommandLine::parse_words("/worktree create 'my name' --from v1.2 --force").unwrap();
         assert_eq!(line.next_word().as_deref(), Some("create"));
-        assert!(line.flag("--force") && !line.flag("--force"));
-        assert_eq!(line.value("--from").unwrap().as_deref(), Some("v1.2"));
-        assert_eq!(line.one("NAME").unwrap(), "my name");
-        assert!(Line::read("/x 'y").is_err());
-        assert!(Line::read("/x a b").unwrap().one("NAME").is_err());
-        assert!(Line::read("/x --frce").unwrap().at_most_one().is_err());
-        assert!(Line::read("/x --from").unwrap().value("--from").is_err());
+        assert!(line.take_flag("--force") && !line.take_flag("--force"));
+        assert_eq!(line.take_flag_value("--from").unwrap().as_deref(), Some("v1.2"));
+        assert_eq!(line.take_one_word("NAME").unwrap(), "my name");
+        assert!(CommandLine::parse_words("/x 'y").is_err());
+        assert!(CommandLine::parse_words("/x a b").unwrap().take_one_word("NAME").is_err());
+        assert!(CommandLine::parse_words("/x --frce").unwrap().at_most_one().is_err());
+        assert!(CommandLine::parse_words("/x --from").unwrap().take_flag_value("--from").is_err());
     }
 
     #[test]
     fn a_title_may_be_anything() {
-        let title = |text: &str| Line::whole(text).next_word();
+        let title = |text: &str| CommandLine::parse_whole_line(text).next_word();
         assert_eq!(title("/pr Don't crash").as_deref(), Some("Don't crash"));
         assert_eq!(title(" /pr  'Fix: the \"login\"' ").as_deref(), Some("Fix: the \"login\""));
         assert_eq!(title("/pr --draft x\nmore").as_deref(), Some("--draft x"));
         assert_eq!(title("/pr"), None);
         assert_eq!(title("/pr \"\""), None);
-        assert_eq!(Line::whole("/pr x").name, "pr");
+        assert_eq!(CommandLine::parse_whole_line("/pr x").name, "pr");
     }
 }

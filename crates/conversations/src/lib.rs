@@ -1,16 +1,16 @@
 //! Conversations, from a message to its answer.
 //!
-//! Imports go one way, from the end of this list to its beginning:
+//! Modules import only from earlier modules in this list:
 //!
-//! * [`command_line`]: reading a message that begins with a slash.
-//! * [`replies`]: every sentence that a person reads in a conversation.
+//! * [`command_line`]: parses messages that begin with a slash.
+//! * [`replies`]: all texts that a person reads in a conversation.
 //! * [`conversations`]: the conversations of this process.
 //! * [`turn_context`]: the message of a turn and its conversation.
-//! * [`custom`]: commands that a repository brings along.
-//! * [`commands`]: what people can ask for with a slash.
+//! * [`custom`]: commands that a repository defines.
+//! * [`commands`]: the slash commands.
 //! * [`turn`]: one message, from the inbox to its answer.
 //! * [`queue`]: which conversation has the next turn.
-//! * [`delivery`]: answers on their way to a platform, events on their way in.
+//! * [`delivery`]: sends answers to platforms, and stores events of platforms.
 
 pub mod command_line;
 pub mod commands;

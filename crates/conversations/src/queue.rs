@@ -1,33 +1,33 @@
-//! Who is next.
+//! The queue: which conversation has the next turn.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use grove_agents::agent::Cancel;
-use grove_environments::lease::{LEASE, is_gone, this_process};
+use grove_agents::agent::CancelReason;
+use grove_environments::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
 use grove_model::Moment;
 use grove_store::{StoreError, TurnKey};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::conversations::Talks;
+use crate::conversations::Conversations;
 use crate::replies;
-use crate::turn::Running;
+use crate::turn::RunningTurn;
 
-/// How often messages that another process took are looked for.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval of polling for messages that another process accepted.
+const QUEUE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long running turns may go on when the program is asked to end.
-pub const DRAIN: Duration = Duration::from_secs(30);
+/// The time that running turns may continue when the program is asked to shut down.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a turn may take to end after its agent was told to.
-const LAST: Duration = Duration::from_secs(10);
+/// The time that a turn has to end after its agent was cancelled.
+const CANCELLED_TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Talks {
-    /// Works on whatever waits, until `ending` says so; then waits for what runs, and ends it if that
-    /// takes too long. What still waits stays in the store.
-    pub async fn serve(self: &Arc<Self>, mut ending: watch::Receiver<bool>) {
+impl Conversations {
+    /// Runs waiting turns until `ending` is set; then waits for running turns, and cancels them if that
+    /// takes too long. Waiting messages stay in the store.
+    pub async fn run_queue(self: &Arc<Self>, mut ending: watch::Receiver<bool>) {
         let mut turns: JoinSet<()> = JoinSet::new();
         let most = self.settings.max_conversations();
         while !*ending.borrow_and_update() {
@@ -37,17 +37,17 @@ impl Talks {
             tokio::select! {
                 () = self.wake.notified() => {}
                 Some(ended) = turns.join_next() => log_panic(ended),
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(QUEUE_POLL_INTERVAL) => {}
                 _ = ending.changed() => {}
             }
         }
         self.ending.send_replace(true);
         tracing::info!("ending: {} turns are still running", turns.len());
-        let (drain, last) = (Instant::now() + DRAIN, Instant::now() + DRAIN + LAST);
-        // A wish to stop is still heard.
+        let (drain, last) = (Instant::now() + DRAIN_TIMEOUT, Instant::now() + DRAIN_TIMEOUT + CANCELLED_TURN_TIMEOUT);
+        // A request to stop is still handled.
         while !turns.is_empty() && Instant::now() < last {
             if Instant::now() >= drain {
-                self.cancel_all(Cancel::Draining);
+                self.cancel_all(CancelReason::Draining);
             }
             if let Err(error) = self.hear_stops().await {
                 tracing::warn!("the queue could not be looked at: {error}");
@@ -62,7 +62,7 @@ impl Talks {
     async fn hand_out(self: &Arc<Self>, turns: &mut JoinSet<()>, most: usize) -> Result<(), StoreError> {
         self.hear_stops().await?;
         loop {
-            // Whoever has ended takes no place any more.
+            // A finished turn frees its slot.
             while let Some(ended) = turns.try_join_next() {
                 log_panic(ended);
             }
@@ -71,57 +71,60 @@ impl Talks {
             }
             let Some(key) = self.next_turn().await? else { return Ok(()) };
             let talks = self.clone();
-            // Known as running before anybody looks again.
-            let running = Running::new(&talks, key.conversation);
+            // Marked as running before the queue is read again.
+            let running = RunningTurn::new(&talks, key.conversation);
             turns.spawn(async move {
-                Box::pin(talks.turn(key, running)).await;
+                Box::pin(talks.run_turn(key, running)).await;
                 talks.wake.notify_one();
             });
         }
     }
 
-    /// The conversation that waits longest and that nobody works on, if we can have it.
+    /// Returns the conversation that waits longest and that no process works on, if we can lease it.
     async fn next_turn(&self) -> Result<Option<TurnKey>, StoreError> {
         let now = Moment::now();
         for waiting in self.store.waiting_conversations().await? {
             let free = match waiting.owner.as_ref().filter(|owner| *owner != this_process()) {
-                // Nobody's, or ours: also one that we are giving back, or could not give back.
+                // Not leased, or leased by us: this includes leases that we are releasing or failed to
+                // release.
                 None => !self.is_running(waiting.conversation),
                 Some(owner) => is_gone(owner, waiting.until, now),
             };
             if !free || !self.is_for_us(waiting.conversation) {
                 continue;
             }
-            if let Some(key) = self.store.take_turn(&waiting, this_process(), now.plus(LEASE)).await? {
+            if let Some(key) =
+                self.store.take_turn(&waiting, this_process(), now.add_duration(OWNER_LEASE_DURATION)).await?
+            {
                 return Ok(Some(key));
             }
         }
         Ok(None)
     }
 
-    /// Everybody who waits only because all places are taken is told so, once.
+    /// Tells each conversation that waits only because all slots are taken its position, once.
     async fn tell_places(&self, most: usize) -> Result<(), StoreError> {
         for (place, queued) in (1..).zip(self.store.waiting_for_a_place().await?) {
             if queued.told {
                 continue;
             }
-            let Some(conversation) = self.store.conversation(queued.conversation).await? else { continue };
-            if self.store.tell(&queued, &replies::queued(place, most)).await? {
-                self.said(&conversation, None);
+            let Some(conversation) = self.store.find_conversation(queued.conversation).await? else { continue };
+            if self.store.notify_waiting(&queued, &replies::queued_notice(place, most)).await? {
+                self.announce_reply(&conversation, None);
             }
         }
         Ok(())
     }
 
-    /// `/stop` does not wait for its turn.
+    /// Handles `/stop`, which does not wait for its turn.
     async fn hear_stops(&self) -> Result<(), StoreError> {
-        for message in self.store.overtaking().await? {
-            let Some(conversation) = self.store.conversation(message.conversation).await? else { continue };
-            let Some(runs) = self.store.answer_overtaking(&message, replies::stopping).await? else { continue };
+        for message in self.store.overtaking_messages().await? {
+            let Some(conversation) = self.store.find_conversation(message.conversation).await? else { continue };
+            let Some(runs) = self.store.answer_overtaking(&message, replies::stopping_notice).await? else { continue };
             if runs {
-                self.cancel(message.conversation, Cancel::Stopped);
+                self.cancel_turn(message.conversation, CancelReason::Stopped);
             }
-            self.said(&conversation, None);
+            self.announce_reply(&conversation, None);
         }
         Ok(())
     }

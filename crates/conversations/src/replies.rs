@@ -1,25 +1,25 @@
-//! Every sentence that a person reads in a conversation. What happened comes as a value; here it gets
-//! its words, the same for every platform.
+//! All texts that a person reads in a conversation. Events come in as values and get the same text for every
+//! platform.
 
 use std::path::Path;
 
-use grove_agents::agent::{AgentEvent, Cancel, Ended};
-use grove_environments::create::decide::Relation;
-use grove_environments::create::{How, Outcome};
-use grove_environments::error::IsolationError;
+use grove_agents::agent::{AgentEvent, CancelReason, RunEnd};
+use grove_environments::create::decide::WorkRelation;
+use grove_environments::create::{CreateMethod, CreateOutcome};
+use grove_environments::error::EnvironmentError;
 use grove_environments::problem::Problem;
-use grove_environments::snapshot::Left;
-use grove_git::push::Pushed;
-use grove_model::{CommitSha, Hints};
-use grove_store::{Exchange, Usage};
+use grove_environments::snapshot::LeftoverSnapshot;
+use grove_git::push::PushOutcome;
+use grove_model::{CommitSha, WorkHints};
+use grove_store::{AgentUsage, MessageExchange};
 
-/// The longest answer that is kept; of a longer one, its end.
-const LONGEST: usize = 1024 * 1024;
+/// The maximum size of an answer; of a longer one, the end is kept.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-pub const NOTHING_TO_RETRY: &str = "Nothing was cut short, so there is nothing to run again.";
+pub const NOTHING_TO_RETRY_REPLY: &str = "Nothing was cut short, so there is nothing to run again.";
 
-/// A problem, as it is told in a conversation: what is wrong, all reasons, what to do.
-pub fn problem(problem: &Problem) -> String {
+/// Describes a problem in a conversation: the problem, all reasons, and what to do.
+pub fn problem_reply(problem: &Problem) -> String {
     let mut text = problem.message.clone();
     if problem.code == "limit_reached" {
         text.push_str("\n\nWorktree Status:");
@@ -46,7 +46,7 @@ pub fn problem(problem: &Problem) -> String {
     for_chat(&text)
 }
 
-/// The terminal's commands, as they are called in a conversation.
+/// Replaces commands of the terminal by those of a conversation.
 pub fn for_chat(text: &str) -> String {
     text.replace("`grove worktree exec ", "`git worktree exec ")
         .replace("grove worktree ", "/worktree ")
@@ -54,8 +54,8 @@ pub fn for_chat(text: &str) -> String {
         .replace("grove codebase add PATH", "/register PATH")
 }
 
-/// No agent runs because there is no place for it.
-pub fn blocked(problem: Problem) -> Problem {
+/// Describes why no agent can run: there is no environment for it.
+pub fn blocked_problem(problem: Problem) -> Problem {
     let hint = if problem.hint.is_empty() { String::new() } else { format!("{} ", problem.hint) };
     if problem.code == "limit_reached" {
         return problem;
@@ -63,13 +63,13 @@ pub fn blocked(problem: Problem) -> Problem {
     Problem { hint: format!("{hint}The agent was not started."), ..problem }
 }
 
-/// Where the work goes on, if that is news.
-pub fn place(outcome: &Outcome, hints: &Hints, new_here: bool) -> Vec<String> {
+/// Describes the environment of the work, if it is new to the conversation.
+pub fn place_notices(outcome: &CreateOutcome, hints: &WorkHints, new_here: bool) -> Vec<String> {
     let mut notices = Vec::new();
     if outcome.stale_reference {
         notices.push("Detected a stale isolated workspace reference and cleared it. Creating a new one.".to_owned());
     }
-    if let How::Created(new) = &outcome.how {
+    if let CreateMethod::Created(new) = &outcome.how {
         notices.extend(new.notes.iter().map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
     }
     if !new_here {
@@ -77,39 +77,43 @@ pub fn place(outcome: &Outcome, hints: &Hints, new_here: bool) -> Vec<String> {
     }
     let branch = outcome.environment.branch.as_str();
     match &outcome.how {
-        How::Shared(Relation::LinkedIssue(number)) => notices.push(format!("Reusing worktree from issue #{number}")),
-        How::Shared(Relation::LinkedPr(number)) => notices.push(format!("Reusing worktree from pr #{number}")),
+        CreateMethod::Shared(WorkRelation::LinkedIssue(number)) => {
+            notices.push(format!("Reusing worktree from issue #{number}"))
+        }
+        CreateMethod::Shared(WorkRelation::LinkedPr(number)) => {
+            notices.push(format!("Reusing worktree from pr #{number}"))
+        }
         _ => {}
     }
     match &hints.pr_sha {
         Some(sha) => {
             let head = hints.pr_branch.as_ref().map_or(branch, |branch| branch.as_str());
-            notices.push(format!("Reviewing PR at commit `{}` (branch: `{head}`)", sha.short()));
+            notices.push(format!("Reviewing PR at commit `{}` (branch: `{head}`)", sha.short_sha()));
         }
-        None if matches!(outcome.how, How::Shared(_)) => {}
+        None if matches!(outcome.how, CreateMethod::Shared(_)) => {}
         None => notices.push(format!("Working in isolated branch `{branch}`")),
     }
     notices
 }
 
-/// A repository is heard of for the first time.
-pub fn cloning(name: &str) -> String {
+/// Announces that a repository is cloned because it is used for the first time.
+pub fn cloning_notice(name: &str) -> String {
     format!("Cloning `{name}`…")
 }
 
-/// A pull request has commits that the worktree has not.
-pub fn behind(branch: &str, number: Option<u64>, head: &CommitSha) -> String {
+/// Announces that a pull request has commits that the worktree does not have.
+pub fn behind_notice(branch: &str, number: Option<u64>, head: &CommitSha) -> String {
     let pull_request = number.map_or("The pull request".to_owned(), |number| format!("Pull request #{number}"));
     format!(
         "{pull_request} has new commits, up to {}, that the worktree `{branch}` has not; `/worktree sync` brings them in.",
-        head.short()
+        head.short_sha()
     )
 }
 
-/// After a run, where pushing is automatic.
-pub fn pushed_after_run(branch: &str, pushed: Result<Pushed, IsolationError>) -> String {
+/// Describes the automatic push after a run.
+pub fn pushed_after_run(branch: &str, pushed: Result<PushOutcome, EnvironmentError>) -> String {
     match pushed {
-        Ok(pushed) => grove_environments::words::done::pushed(branch, &pushed),
+        Ok(pushed) => grove_environments::words::done::describe_pushed(branch, &pushed),
         Err(error) => {
             let problem = Problem::from(error);
             for_chat(&format!("`{branch}` was not pushed: {} {}", problem.message, problem.hint))
@@ -147,56 +151,59 @@ pub fn no_scratch(path: &Path, error: &std::io::Error) -> Problem {
     Problem::new("not_writable", message, "Give grove write access to its home.")
 }
 
-pub fn restless() -> Problem {
+pub fn unstable_place_problem() -> Problem {
     let message = "The worktree was moved again and again, so the agent was not started.";
     Problem::new("busy", message, "Wait a moment and say it again.")
 }
 
-/// All places are taken.
-pub fn queued(place: usize, most: usize) -> String {
+/// Announces the position in the queue because all slots are taken.
+pub fn queued_notice(place: usize, most: usize) -> String {
     format!("All {most} places are taken at the moment; yours is number {place} in the queue.")
 }
 
-pub fn stopping(runs: bool) -> &'static str {
+pub fn stopping_notice(runs: bool) -> &'static str {
     if runs { "Stopping." } else { "Nothing is running." }
 }
 
-pub fn stopped(text: &str) -> String {
+pub fn stopped_notice(text: &str) -> String {
     with_text(text, "Stopped. /retry runs it again.")
 }
 
-/// The beginning of a message, to tell it from others.
-fn beginning(text: &str) -> String {
+/// Returns the beginning of a message, to identify it.
+fn message_excerpt(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let short: String = line.chars().take(60).collect();
     if short.len() < text.trim().len() { format!("{short}…") } else { short }
 }
 
-pub fn interrupted(text: &str) -> String {
-    format!("“{}” was interrupted by a restart. /retry runs it again.", beginning(text))
+pub fn interrupted_notice(text: &str) -> String {
+    format!("“{}” was interrupted by a restart. /retry runs it again.", message_excerpt(text))
 }
 
 pub fn set_aside(text: &str) -> String {
-    format!("“{}” was interrupted by a restart three times and is set aside. /retry runs it again.", beginning(text))
+    format!(
+        "“{}” was interrupted by a restart three times and is set aside. /retry runs it again.",
+        message_excerpt(text)
+    )
 }
 
-/// What is said at the end of a run: the agent's text, and what else there is to say. `said` is what it
-/// was told.
-pub fn ended(agent: &str, ended: &Ended, text: &str, said: &str) -> String {
+/// Returns the reply at the end of a run: the agent's text, and any remarks. `said` is the message that the
+/// agent got.
+pub fn run_end_reply(agent: &str, ended: &RunEnd, text: &str, said: &str) -> String {
     match ended {
-        Ended::Well => answer(text),
-        Ended::Badly { code, last_lines } => agent_failed(agent, *code, text, last_lines),
-        Ended::Failed(why) => agent_gave_up(agent, text, why),
-        Ended::NoSession => agent_gave_up(agent, text, "it does not know its session"),
-        Ended::OverBudget => over_budget(agent, text),
-        Ended::TimedOut => timed_out(agent, text),
-        Ended::Cancelled(Cancel::Draining | Cancel::LostTurn) => interrupted(said),
-        Ended::Cancelled(Cancel::Stopped) => stopped(text),
+        RunEnd::Well => agent_answer(text),
+        RunEnd::Badly { code, last_lines } => agent_failed(agent, *code, text, last_lines),
+        RunEnd::Failed(why) => agent_gave_up(agent, text, why),
+        RunEnd::NoSession => agent_gave_up(agent, text, "it does not know its session"),
+        RunEnd::OverBudget => over_budget(agent, text),
+        RunEnd::TimedOut => timed_out(agent, text),
+        RunEnd::Cancelled(CancelReason::Draining | CancelReason::LostTurn) => interrupted_notice(said),
+        RunEnd::Cancelled(CancelReason::Stopped) => stopped_notice(text),
     }
 }
 
-/// The agent's own words.
-pub fn answer(text: &str) -> String {
+/// Returns the agent's own text.
+pub fn agent_answer(text: &str) -> String {
     if text.trim().is_empty() { "The agent is done and said nothing.".to_owned() } else { text.trim_end().to_owned() }
 }
 
@@ -205,7 +212,7 @@ pub fn agent_failed(agent: &str, code: i32, text: &str, last_lines: &str) -> Str
     with_text(text, &format!("The agent `{agent}` failed with exit code {code}.{lines}"))
 }
 
-/// The agent said itself that it failed.
+/// Describes a failure that the agent itself reported.
 pub fn agent_gave_up(agent: &str, text: &str, why: &str) -> String {
     let why = why.trim().trim_end_matches('.');
     with_text(text, &format!("The agent `{agent}` failed: {why}."))
@@ -215,18 +222,18 @@ pub fn over_budget(agent: &str, text: &str) -> String {
     with_text(text, &format!("The agent `{agent}` has used up what a run may cost, and was ended."))
 }
 
-/// A command looks at a commit, and there is more in the worktree than that.
+/// Announces that a command reads a commit, while the worktree has further changes.
 pub fn reads_commit(commit: &CommitSha, branch: &str) -> String {
-    format!("This looks at commit `{}`; what is not committed on `{branch}` is not seen.", commit.short())
+    format!("This looks at commit `{}`; what is not committed on `{branch}` is not seen.", commit.short_sha())
 }
 
-/// What was laid out for reading is still there.
-pub fn not_taken_away(left: &Left) -> String {
+/// Announces that a snapshot for reading could not be removed.
+pub fn not_taken_away(left: &LeftoverSnapshot) -> String {
     match left {
-        Left::Written { path, what } => {
+        LeftoverSnapshot::Written { path, what } => {
             format!("This was only to be read, but the agent left {what}, so it is kept at {}.", path.display())
         }
-        Left::Unknown { path, why } => {
+        LeftoverSnapshot::Unknown { path, why } => {
             format!("What was read is still at {}, for it could not be looked at: {}", path.display(), why.message)
         }
     }
@@ -238,19 +245,19 @@ pub fn session_forgotten(agent: &str) -> String {
     )
 }
 
-/// How much a new session is told of what was said before.
-const LATELY: usize = 12_000;
-/// How much of one text of that.
-const LATELY_EACH: usize = 2_000;
+/// The number of bytes of earlier messages that a new session gets.
+const MAX_RECENT_BYTES: usize = 12_000;
+/// The number of characters of each of these texts.
+const MAX_RECENT_TEXT_CHARS: usize = 2_000;
 
-/// What was said lately, for an agent that does not remember it; commands are not for it.
-pub fn lately(before: &[Exchange]) -> Option<String> {
+/// Summarizes the recent messages for an agent that does not remember them; commands are left out.
+pub fn recent_exchanges(before: &[MessageExchange]) -> Option<String> {
     let cut = |text: &str| {
-        let short: String = text.trim().chars().take(LATELY_EACH).collect();
+        let short: String = text.trim().chars().take(MAX_RECENT_TEXT_CHARS).collect();
         if short.len() < text.trim().len() { format!("{short}…") } else { short }
     };
     let mut parts = Vec::new();
-    let mut room = LATELY;
+    let mut room = MAX_RECENT_BYTES;
     let for_agent = |text: &str| !text.trim_start().starts_with('/') || text.trim_start().starts_with("/run ");
     for exchange in before.iter().rev().filter(|exchange| for_agent(&exchange.text)) {
         let answer = exchange.answer.as_deref().map(|answer| format!("\n\nYou: {}", cut(answer))).unwrap_or_default();
@@ -264,8 +271,8 @@ pub fn lately(before: &[Exchange]) -> Option<String> {
         .then(|| format!("What was said in this conversation before:\n\n{}\n\nThe message now:", parts.join("\n\n")))
 }
 
-/// What runs have taken; who does not tell a price has none.
-pub fn usage(usage: Usage) -> String {
+/// Describes the usage of runs; the price is left out if the agent does not report one.
+pub fn usage_summary(usage: AgentUsage) -> String {
     let grouped = |count: i64| {
         let digits = count.to_string();
         let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
@@ -278,8 +285,8 @@ pub fn usage(usage: Usage) -> String {
     }
 }
 
-/// What an agent does, in one line; not everything is worth one.
-pub fn step(event: &AgentEvent) -> Option<String> {
+/// Describes an event of an agent in one line; `None` for events that are not shown.
+pub fn step_line(event: &AgentEvent) -> Option<String> {
     let with = |name: &str, about: &str| if about.is_empty() { name.to_owned() } else { format!("{name}: {about}") };
     match event {
         AgentEvent::ToolUse { name, about } => Some(with(name, about)),
@@ -308,25 +315,24 @@ pub fn with_text(text: &str, words: &str) -> String {
     if text.trim().is_empty() { words.to_owned() } else { format!("{}\n\n{words}", text.trim_end()) }
 }
 
-/// The part of a text that may be kept, with room for what is taken out of it; and how many bytes
-/// are before it.
+/// Returns the part of a text that may be kept, with room for redaction, and the number of bytes before it.
 pub fn last_part(text: &str) -> (&str, u64) {
-    let over = text.len().saturating_sub(LONGEST + 64 * 1024);
+    let over = text.len().saturating_sub(MAX_ANSWER_BYTES + 64 * 1024);
     let start = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     (&text[start..], start as u64)
 }
 
-/// The end of a text that is too long to be kept.
-pub fn shortened(text: &str, left_out: u64) -> String {
-    let over = text.len().saturating_sub(LONGEST);
+/// Returns the end of a text that is too long to be kept.
+pub fn shorten_answer(text: &str, left_out: u64) -> String {
+    let over = text.len().saturating_sub(MAX_ANSWER_BYTES);
     let start = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let left_out = left_out + start as u64;
     let kept = &text[start..];
     if left_out == 0 { kept.to_owned() } else { format!("(The first {left_out} bytes are left out.)\n{kept}") }
 }
 
-/// The work was closed, but its worktree holds something.
-pub fn kept(branch: &str, reason: &str) -> String {
+/// Announces that the work was closed, but its worktree is kept because it contains something.
+pub fn kept_worktree_notice(branch: &str, reason: &str) -> String {
     format!(
         "The worktree `{branch}` is kept: {reason} `/worktree remove {branch} --force` removes it, and `/worktree undo` brings it back."
     )

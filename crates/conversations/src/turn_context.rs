@@ -1,15 +1,15 @@
-//! What a turn is about: the message, its conversation, and the conversations of this process.
+//! The context of a turn: the message, its conversation, and the conversations of this process.
 
-use grove_git::OnWait;
-use grove_store::{Conversation, Message};
+use grove_git::WaitCallback;
+use grove_store::{Conversation, InboxMessage};
 
-use crate::conversations::Talks;
+use crate::conversations::Conversations;
 
-/// What somebody said, and where.
-pub struct Desk<'a> {
-    pub talks: &'a Talks,
+/// A message and its conversation.
+pub struct TurnContext<'a> {
+    pub talks: &'a Conversations,
     pub conversation: &'a Conversation,
-    pub message: &'a Message,
-    /// Is told of a remote that lets a creation wait.
-    pub on_wait: OnWait,
+    pub message: &'a InboxMessage,
+    /// Called when a remote delays a creation.
+    pub on_wait: WaitCallback,
 }

@@ -7,21 +7,21 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use grove_environments::codebases::Codebases;
-use grove_environments::create::{CreatedBy, Hints, Wish};
-use grove_environments::environments::Isolation;
-use grove_environments::settings::{Environment, Settings};
+use grove_environments::create::{CreateHints, CreateRequest, EnvironmentCreator};
+use grove_environments::environments::Environments;
+use grove_environments::settings::{ProcessEnvironment, Settings};
 use grove_git::Git;
 use grove_model::{BranchName, Work};
-use grove_store::{Options, Store};
+use grove_store::{Store, StoreOptions};
 use grove_testkit::TestRepo;
 
-const CHILD: &str = "GROVE_BENCH_CHILD";
+const CHILD_ENV_VAR: &str = "GROVE_BENCH_CHILD";
 
 fn main() {
-    if let Ok(facts) = std::env::var(CHILD) {
+    if let Ok(facts) = std::env::var(CHILD_ENV_VAR) {
         let [repo, prefix, count, at_once] = facts.lines().collect::<Vec<_>>()[..] else { panic!("{facts}") };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        return runtime.block_on(make(repo.as_ref(), prefix, count.parse().unwrap(), at_once == "true"));
+        return runtime.block_on(create_environments(repo.as_ref(), prefix, count.parse().unwrap(), at_once == "true"));
     }
     // `cargo test --benches` runs this too, without `--bench`; there is nothing to test here.
     if !std::env::args().any(|arg| arg == "--bench") {
@@ -29,14 +29,14 @@ fn main() {
     }
     let test = TestRepo::new();
     for n in 0..700 {
-        test.write(&format!("src/part{}/file{n}.txt", n % 40), &format!("line {n}\n").repeat(400));
+        test.write_file(&format!("src/part{}/file{n}.txt", n % 40), &format!("line {n}\n").repeat(400));
     }
-    test.commit("files");
-    run(&test, "warm-up", &[(1, false)]);
+    test.commit_all("files");
+    run_children(&test, "warm-up", &[(1, false)]);
     let mut ratios = Vec::new();
     for round in 0..5 {
-        let alone = || run(&test, &format!("alone-{round}"), &[(50, false)]);
-        let at_once = || run(&test, &format!("at-once-{round}"), &[(25, true), (25, true)]);
+        let alone = || run_children(&test, &format!("alone-{round}"), &[(50, false)]);
+        let at_once = || run_children(&test, &format!("at-once-{round}"), &[(25, true), (25, true)]);
         let (alone, at_once) = if round % 2 == 0 {
             (alone(), at_once())
         } else {
@@ -55,13 +55,13 @@ fn main() {
 }
 
 /// Runs one child for each part and waits for all.
-fn run(test: &TestRepo, name: &str, parts: &[(usize, bool)]) -> Duration {
+fn run_children(test: &TestRepo, name: &str, parts: &[(usize, bool)]) -> Duration {
     let began = Instant::now();
     let start = |(index, (count, at_once)): (usize, &(usize, bool))| {
         let facts = format!("{}\n{name}-{index}\n{count}\n{at_once}", test.path().display());
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env_clear().envs(grove_testkit::bare_env(&test.home())).env(CHILD, facts);
-        command.env("GROVE_HOME", test.dir().join("grove")).env("MAX_WORKTREES_PER_CODEBASE", "10000");
+        command.env_clear().envs(grove_testkit::bare_env(&test.home_dir())).env(CHILD_ENV_VAR, facts);
+        command.env("GROVE_HOME", test.temp_dir().join("grove")).env("MAX_WORKTREES_PER_CODEBASE", "10000");
         command.stdout(Stdio::null()).spawn().unwrap()
     };
     let children: Vec<_> = parts.iter().enumerate().map(start).collect();
@@ -71,28 +71,28 @@ fn run(test: &TestRepo, name: &str, parts: &[(usize, bool)]) -> Duration {
     began.elapsed()
 }
 
-async fn make(repo: &Path, prefix: &str, count: usize, at_once: bool) {
-    let environment = Environment { cwd: PathBuf::from(repo), ..Environment::of_this_process().unwrap() };
-    let settings = Settings::load(&environment).unwrap();
+async fn create_environments(repo: &Path, prefix: &str, count: usize, at_once: bool) {
+    let environment = ProcessEnvironment { cwd: PathBuf::from(repo), ..ProcessEnvironment::of_this_process().unwrap() };
+    let settings = Settings::load_settings(&environment).unwrap();
     let git = Git::default();
-    let store = Store::open(&settings.store_url(), Options::default()).await.unwrap();
+    let store = Store::open(&settings.store_url(), StoreOptions::default()).await.unwrap();
     let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
-    let codebase = codebases.add(".", None, repo).await.unwrap();
-    let isolation = Isolation::new(git, store, settings);
+    let codebase = codebases.add_codebase(".", None, repo).await.unwrap();
+    let isolation = Environments::new(git, store, settings);
     let mut making = Vec::new();
     for n in 0..count {
         let name = format!("{prefix}-{n}");
         let branch = Some(BranchName::parse(&name).unwrap());
-        let wish = Wish {
-            work: Work::task(&name).unwrap(),
+        let wish = CreateRequest {
+            work: Work::for_task(&name).unwrap(),
             branch,
             from: None,
-            hints: Hints::default(),
+            hints: CreateHints::default(),
             conversation: None,
-            by: CreatedBy::default(),
+            by: EnvironmentCreator::default(),
         };
         let (isolation, codebase) = (isolation.clone(), codebase.clone());
-        let one = tokio::spawn(async move { isolation.create(&codebase, &wish).await.map(drop) });
+        let one = tokio::spawn(async move { isolation.create_environment(&codebase, &wish).await.map(drop) });
         if at_once { making.push(one) } else { one.await.unwrap().unwrap() }
     }
     for one in making {

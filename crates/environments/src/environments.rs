@@ -1,72 +1,72 @@
-//! The handle that all operations on environments hang on.
+//! `Environments`, the handle that every operation on environments is a method of.
 
 use std::sync::Arc;
 
 use grove_git::base::choose_remote;
-use grove_git::{Git, OnWait, Repository};
+use grove_git::{Git, Repository, WaitCallback};
 use grove_model::{Codebase, Environment};
 use grove_store::Store;
 
-use crate::error::IsolationError;
+use crate::error::EnvironmentError;
 use crate::forge::Forge;
-use crate::lease::node;
-use crate::provider::IsolationProvider;
+use crate::lease::node_name;
+use crate::provider::EnvironmentProvider;
 use crate::provider::worktree::WorktreeProvider;
-use crate::settings::{REPOSITORY_FILE, Settings};
+use crate::settings::{REPOSITORY_SETTINGS_FILE, Settings};
 
 #[derive(Clone)]
-pub struct Isolation {
+pub struct Environments {
     pub(crate) git: Git,
     pub(crate) store: Store,
     pub(crate) settings: Settings,
-    pub(crate) provider: Arc<dyn IsolationProvider>,
-    /// Whoever hosts the repositories, where one is connected.
+    pub(crate) provider: Arc<dyn EnvironmentProvider>,
+    /// The service that hosts the repositories, where one is connected.
     pub(crate) forge: Option<Arc<dyn Forge>>,
-    /// This machine, as records name it.
+    /// The name of this machine in records.
     pub(crate) node: String,
-    /// Is told of a remote that lets a creation wait.
-    pub(crate) on_wait: Option<OnWait>,
+    /// Is called when a creation has to wait for a remote.
+    pub(crate) on_wait: Option<WaitCallback>,
 }
 
-impl Isolation {
+impl Environments {
     pub fn new(git: Git, store: Store, settings: Settings) -> Self {
         let provider = Arc::new(WorktreeProvider::new(git.clone()));
-        Self { git, store, settings, provider, forge: None, node: node(), on_wait: None }
+        Self { git, store, settings, provider, forge: None, node: node_name(), on_wait: None }
     }
 
-    /// The same, with somebody to ask about pull requests.
+    /// Adds the forge to ask about pull requests.
     pub fn connected_to(self, forge: Arc<dyn Forge>) -> Self {
         Self { forge: Some(forge), ..self }
     }
 
-    /// The same, for a caller that wants to know of a remote that lets its creation wait.
-    pub fn telling_of_waits(self, on_wait: OnWait) -> Self {
+    /// Adds a callback for when a creation has to wait for a remote.
+    pub fn telling_of_waits(self, on_wait: WaitCallback) -> Self {
         Self { on_wait: Some(on_wait), ..self }
     }
 
-    pub fn repository(&self, codebase: &Codebase) -> Repository {
-        Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir)
+    pub fn open_repository(&self, codebase: &Codebase) -> Repository {
+        Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir)
     }
 
-    pub(crate) async fn reread(&self, environment: &Environment) -> Result<Environment, IsolationError> {
-        let found = self.store.environment(environment.id).await?;
-        found.ok_or_else(|| IsolationError::NoSuch(environment.branch.to_string()))
+    pub(crate) async fn reload_environment(&self, environment: &Environment) -> Result<Environment, EnvironmentError> {
+        let found = self.store.find_environment(environment.id).await?;
+        found.ok_or_else(|| EnvironmentError::NoSuch(environment.branch.to_string()))
     }
 }
 
-/// The settings with the repository's own, as its base branch has them here.
+/// Returns the settings with those of the repository's own file, as its local base branch has it.
 pub async fn with_repository_settings(
     repo: &Repository,
     settings: &Settings,
     default_branch: Option<&str>,
-) -> Result<Settings, IsolationError> {
+) -> Result<Settings, EnvironmentError> {
     let Some(base) = settings.base_branch().or(default_branch) else { return Ok(settings.clone()) };
-    let remotes = repo.remotes().await?;
-    let remote = choose_remote(settings.remote(), &remotes).unwrap_or_default();
+    let remotes = repo.list_remotes().await?;
+    let remote = choose_remote(settings.remote_name(), &remotes).unwrap_or_default();
     let base = remote.as_deref().and_then(|remote| base.strip_prefix(&format!("{remote}/"))).unwrap_or(base);
     let tracked = remote.map(|remote| format!("refs/remotes/{remote}/{base}"));
     let refs: Vec<String> = tracked.into_iter().chain([format!("refs/heads/{base}")]).collect();
-    match repo.file_of_first(&refs, REPOSITORY_FILE).await? {
+    match repo.file_of_first(&refs, REPOSITORY_SETTINGS_FILE).await? {
         Some((_, bytes)) => Ok(settings.with_repository_file(&String::from_utf8_lossy(&bytes), base)?),
         None => Ok(settings.clone()),
     }

@@ -1,4 +1,4 @@
-//! Why something about an environment was refused or failed.
+//! Errors and refusals of operations on environments.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use grove_git::checked_out::CheckedOut;
 use grove_git::finish::FinishError;
 use grove_git::include::IncludeError;
 use grove_git::push::PushError;
-use grove_git::reading::ReadingError;
+use grove_git::reading::SnapshotError;
 use grove_git::removal::RemovalError;
 use grove_git::sync::SyncError;
-use grove_git::worktree::AddError;
-use grove_model::{Answer, BranchName, Environment, Question, Status, WorkError};
+use grove_git::worktree::AddWorktreeError;
+use grove_model::{BranchName, Environment, Question, RemovalAnswer, Status, WorkError};
 use grove_store::StoreError;
 
 use crate::redact::Redactor;
 use crate::settings::SettingsError;
 
 #[derive(Debug, thiserror::Error)]
-pub enum IsolationError {
+pub enum EnvironmentError {
     #[error("the worktree for `{branch}` was not made")]
-    Add { branch: BranchName, error: Box<AddError> },
+    Add { branch: BranchName, error: Box<AddWorktreeError> },
     #[error(transparent)]
     Git(#[from] GitError),
     #[error(transparent)]
@@ -62,7 +62,7 @@ pub enum IsolationError {
     #[error("{} is not there, and neither is the folder above it: its disk seems not to be mounted", .0.display())]
     NotMounted(PathBuf),
     #[error("reasons speak against it for `{}`", .0.environment.branch)]
-    Refused(Box<Refusal>),
+    Refused(Box<ActionRefusal>),
     #[error("{} is not this environment's worktree: {why}", path.display())]
     Foreign { path: PathBuf, why: String },
     #[error("{} was changed meanwhile", path.display())]
@@ -76,7 +76,7 @@ pub enum IsolationError {
     #[error("{work} cannot be brought back: {holder} has its place now")]
     Successor { work: String, holder: String },
     #[error("You have {} active worktrees for **{}** (limit reached)", .0.limit, .0.codebase)]
-    Full(Box<Full>),
+    Full(Box<WorktreeLimit>),
     #[error("`{branch}` is {status}, not hibernated")]
     NotHibernated { branch: BranchName, status: Status },
     /// Another branch than the recorded one is checked out, or none.
@@ -87,7 +87,7 @@ pub enum IsolationError {
     #[error(transparent)]
     Sync(Box<SyncError>),
     #[error(transparent)]
-    NoPush(#[from] NoPush),
+    NoPush(#[from] PushRefusedError),
     #[error(transparent)]
     Push(Box<PushError>),
     #[error("`{branch}` was pushed, but its pull request was not opened: {why}")]
@@ -95,35 +95,35 @@ pub enum IsolationError {
     #[error(transparent)]
     Removal(#[from] RemovalError),
     #[error("the files could not be laid out for reading")]
-    NotLaidOut(Box<AddError>),
+    NotLaidOut(Box<AddWorktreeError>),
     #[error(transparent)]
-    Reading(#[from] ReadingError),
+    Reading(#[from] SnapshotError),
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
 }
 
-impl IsolationError {
-    /// With a full disk named where git only says that it failed.
-    pub(crate) fn explained(self, repository: &Path) -> Self {
+impl EnvironmentError {
+    /// Names a full disk as the cause where git only says that it failed.
+    pub(crate) fn with_disk_explanation(self, repository: &Path) -> Self {
         match self {
-            IsolationError::Removal(error) => IsolationError::Removal(error.explained(repository)),
+            EnvironmentError::Removal(error) => EnvironmentError::Removal(error.with_disk_cause(repository)),
             other => other,
         }
     }
 }
 
-/// What a failed creation keeps in its record.
-pub fn kept_error(error: &IsolationError) -> String {
+/// Returns the text that the record of a failed creation keeps.
+pub fn kept_error(error: &EnvironmentError) -> String {
     let text = match error {
-        IsolationError::Add { error, .. } => error.to_string(),
+        EnvironmentError::Add { error, .. } => error.to_string(),
         other => other.to_string(),
     };
-    Redactor::default().clean(&text)
+    Redactor::default().redact_text(&text)
 }
 
-/// Why there is no room, for people to decide.
+/// The limit on worktrees is reached; a person decides what goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Full {
+pub struct WorktreeLimit {
     pub codebase: String,
     pub limit: u64,
     pub merged: usize,
@@ -132,37 +132,37 @@ pub struct Full {
     pub stale_days: u64,
 }
 
-/// Why a branch is not pushed, before anybody is asked.
+/// The reason why a branch is not pushed, found before the remote or the forge is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoPush {
+pub enum PushRefusedError {
     #[error("pushing is switched off (`push = \"never\"`)")]
     SwitchedOff,
-    #[error("`{branch}` holds pull request #{number} for review, and whoever opened it pushes it")]
+    #[error("`{branch}` holds pull request #{number} for review, and its author pushes it")]
     ForReview { branch: BranchName, number: u64 },
     #[error("`{branch}` is the default branch, which is not pushed from here")]
     DefaultBranch { branch: BranchName },
     #[error("this repository has no remote")]
     NoRemote,
-    #[error("nobody is connected who could open a pull request for `{codebase}`")]
+    #[error("no forge is connected that could open a pull request for `{codebase}`")]
     NoForge { codebase: String },
     #[error("it is not known which branch `{branch}` should go into")]
     NoBase { branch: BranchName },
 }
 
-/// A refusal: the environment and everything that speaks against what was to be done with it.
+/// A refusal: the environment and every reason against the action.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct ActionRefusal {
     pub environment: Environment,
-    pub reasons: Vec<(Question, Answer)>,
+    pub reasons: Vec<(Question, RemovalAnswer)>,
     pub keep_days: u64,
     pub action: RefusedAction,
 }
 
-/// What was refused, since each command has other ways out.
+/// The action that was refused, since each command has other ways out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedAction {
     Remove,
-    /// The removal at the end of a finish: the work is merged already.
+    /// The removal at the end of a finish: the work is already merged.
     RemoveMerged,
     Finish,
     Sync,

@@ -2,24 +2,24 @@
 //!
 //! Imports go one way, from the end of this list to its beginning:
 //!
-//! * [`problem`]: what a person reads when something is refused or fails.
-//! * [`redact`]: secrets never leave in a message.
-//! * [`settings`]: what was configured, where, and what it means.
-//! * [`lease`]: which process is at work, and whether it still is.
-//! * [`forge`]: the seam to the service that hosts the repositories.
-//! * [`error`]: why something about an environment was refused or failed.
+//! * [`problem`]: the text that a person reads when something is refused or fails.
+//! * [`redact`]: removes secrets from messages, logs and records.
+//! * [`settings`]: the configured values, where each came from, and what it means.
+//! * [`lease`]: the process that owns a step, and whether it is still running.
+//! * [`forge`]: the interface to the service that hosts the repositories.
+//! * [`error`]: errors and refusals of operations on environments.
 //! * [`paths`], [`journal`], [`mirror`]: where worktrees are; the steps of a creation; `worktree.json`.
-//! * [`provider`]: the seam to the kinds of isolation, and git worktrees behind it.
-//! * [`environments`]: the handle that all operations hang on.
+//! * [`provider`]: the interface to the kinds of isolation, and its implementation with git worktrees.
+//! * [`environments`]: the handle that every operation is a method of.
 //! * [`codebases`]: registering repositories.
 //! * [`inspect`]: lists, merge status, sizes, diffs.
 //! * [`remove`]: removing an environment so that nothing is lost, and bringing it back.
 //! * [`ready`]: an environment that an agent may run in.
-//! * [`snapshot`]: a commit that is only read.
-//! * [`cleanup`]: environments that go by themselves, and the limit.
+//! * [`snapshot`]: a commit that is checked out only to be read.
+//! * [`cleanup`]: automatic removal of environments, and the limit on their number.
 //! * [`create`]: an environment for a piece of work.
 //! * [`integrate`]: finish, sync, push, pull requests.
-//! * [`words`]: every sentence of a refusal.
+//! * [`words`]: the text of every refusal and error.
 //! * [`maintenance`]: scheduler, reconciliation, doctor.
 
 pub mod cleanup;
@@ -44,6 +44,6 @@ pub mod settings;
 pub mod snapshot;
 pub mod words;
 
-pub use environments::Isolation;
-pub use error::IsolationError;
-pub use problem::{Problem, Reason};
+pub use environments::Environments;
+pub use error::EnvironmentError;
+pub use problem::{Problem, ProblemReason};

@@ -1,19 +1,19 @@
-//! Where worktrees live.
+//! The paths of worktrees.
 
 use std::path::{Path, PathBuf};
 
 use grove_git::links;
 use grove_model::{BranchName, Codebase, Environment, FolderName, human_size};
 
-use crate::error::IsolationError;
-use crate::settings::{Layout, Settings};
+use crate::error::EnvironmentError;
+use crate::settings::{Settings, WorktreeLayout};
 
-/// The directory that holds a codebase's worktrees.
+/// Returns the directory that holds a codebase's worktrees.
 pub fn worktrees_of(codebase: &Codebase, settings: &Settings) -> PathBuf {
-    match settings.layout() {
-        Layout::Owner => settings.worktree_base().join(&codebase.folders.owner),
-        Layout::Project => settings.worktree_base().join(&codebase.folders.project),
-        Layout::Sibling => {
+    match settings.worktree_layout() {
+        WorktreeLayout::Owner => settings.worktree_base().join(&codebase.folders.owner),
+        WorktreeLayout::Project => settings.worktree_base().join(&codebase.folders.project),
+        WorktreeLayout::Sibling => {
             let name =
                 codebase.default_cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             codebase.default_cwd.with_file_name(format!("{name}-worktrees"))
@@ -21,7 +21,7 @@ pub fn worktrees_of(codebase: &Codebase, settings: &Settings) -> PathBuf {
     }
 }
 
-/// The path for a branch among the environments that there are: no two branches share a folder.
+/// Returns the path for a branch among the existing environments: no two branches share a folder.
 pub fn path_for(branch: &BranchName, codebase: &Codebase, settings: &Settings, others: &[Environment]) -> PathBuf {
     let parent = worktrees_of(codebase, settings);
     let taken = |folder: &FolderName| {
@@ -29,17 +29,18 @@ pub fn path_for(branch: &BranchName, codebase: &Codebase, settings: &Settings, o
         others.iter().any(|other| other.path == path && other.branch != *branch)
             || stranger_on_another_branch(&path, branch, codebase)
     };
-    parent.join(FolderName::distinct(branch, taken).as_str())
+    parent.join(FolderName::distinct_for_branch(branch, taken).as_str())
 }
 
-/// Whether somebody's own worktree of this codebase stands there, on another branch.
+/// Tells whether the path holds a worktree of this codebase that another tool or a person made, on another
+/// branch.
 fn stranger_on_another_branch(path: &Path, branch: &BranchName, codebase: &Codebase) -> bool {
     let Ok(Some(entry)) = links::entry_of(path, &codebase.git_common_dir) else { return false };
     let head = std::fs::read_to_string(entry.join("HEAD")).unwrap_or_default();
     head.trim_end() != format!("ref: {}", branch.full_ref())
 }
 
-/// Whether `path` is at or below `root`, links resolved as far as the path exists.
+/// Tells whether `path` is at or below `root`, with links resolved as far as the path exists.
 pub fn is_beneath(path: &Path, root: &Path) -> bool {
     let Ok(root) = root.canonicalize() else { return false };
     let mut missing = Vec::new();
@@ -59,31 +60,35 @@ pub fn is_beneath(path: &Path, root: &Path) -> bool {
     }
 }
 
-/// Refuses, before git starts, what settings and disk do not allow.
-pub(super) fn check(path: &Path, codebase: &Codebase, settings: &Settings) -> Result<(), IsolationError> {
-    // Git tidies its own directory up.
+/// Refuses, before git starts, a path that the settings or the disk do not allow.
+pub(super) fn check_worktree_path(
+    path: &Path,
+    codebase: &Codebase,
+    settings: &Settings,
+) -> Result<(), EnvironmentError> {
+    // Git cleans up its own directory.
     if is_beneath(path, &codebase.git_common_dir) {
-        return Err(IsolationError::InsideGit { path: path.to_owned() });
+        return Err(EnvironmentError::InsideGit { path: path.to_owned() });
     }
     if let Some(root) = settings.allowed_root()
         && !is_beneath(path, &root)
     {
-        return Err(IsolationError::OutsideRoot { path: path.to_owned(), root });
+        return Err(EnvironmentError::OutsideRoot { path: path.to_owned(), root });
     }
     has_room(path, settings)
 }
 
-/// Refuses what would fill the disk.
-pub(super) fn has_room(path: &Path, settings: &Settings) -> Result<(), IsolationError> {
+/// Refuses a creation that would fill the disk.
+pub(super) fn has_room(path: &Path, settings: &Settings) -> Result<(), EnvironmentError> {
     let Some(there) = path.ancestors().find(|dir| dir.is_dir()) else { return Ok(()) };
-    let stat = rustix::fs::statvfs(there).map_err(|error| IsolationError::Io {
+    let stat = rustix::fs::statvfs(there).map_err(|error| EnvironmentError::Io {
         what: format!("{} cannot be measured", there.display()),
         source: error.into(),
     })?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     if free < settings.min_free_disk() {
         let wanted = human_size(settings.min_free_disk());
-        return Err(IsolationError::LittleSpace { path: there.to_owned(), free: human_size(free), wanted });
+        return Err(EnvironmentError::LittleSpace { path: there.to_owned(), free: human_size(free), wanted });
     }
     Ok(())
 }

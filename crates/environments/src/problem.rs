@@ -1,20 +1,20 @@
-//! What a person reads when something is refused or fails: one sentence, a code for scripts, what to do.
+//! The text of a refusal or an error: one sentence, a code for scripts, and what to do.
 
 use serde::Serialize;
 
-/// Something was refused or failed, in words.
+/// A refusal or an error as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     pub code: &'static str,
     pub message: String,
     pub hint: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<ProblemReason>,
 }
 
 /// One of several reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reason {
+pub struct ProblemReason {
     pub code: &'static str,
     pub message: String,
     pub hint: String,
@@ -34,7 +34,7 @@ impl std::fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// `text` with a capital at its start and a full stop at its end.
+/// Returns `text` with a capital at its start and a full stop at its end.
 pub fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let capital: String = chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();

@@ -1,104 +1,105 @@
-//! A commit that somebody only looks at: no branch, no record, and gone afterwards.
+//! A snapshot: a commit checked out only to be read. It has no branch and no record, and is deleted
+//! afterwards.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
 use grove_git::Repository;
-use grove_git::lock::{Locks, repository_lock};
+use grove_git::lock::{LockFiles, repository_lock};
 use grove_git::processes::end_calls_of;
-use grove_git::reading::{self, Ended, Mark, Reading};
+use grove_git::reading::{self, SnapshotMark, SnapshotOutcome, SnapshotWorktree};
 use grove_model::{Codebase, CommitSha, FolderName, Moment, Nonce, Status};
 use jiff::SignedDuration;
 
-use crate::environments::Isolation;
-use crate::error::IsolationError;
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
 use crate::lease::{is_gone, this_process};
-use crate::maintenance::reconcile::{Fix, Reconciled};
+use crate::maintenance::reconcile::{ReconcileFix, ReconcileReport};
 use crate::paths;
 use crate::problem::Problem;
-use crate::provider::disk::{Facts, facts_of};
-use crate::ready::{PATIENCE, ReadyReading};
+use crate::provider::disk::{DiskFacts, facts_of};
+use crate::ready::{LEFTOVER_RUN_TIMEOUT, ReadySnapshot};
 
-/// Where they are, below GROVE_HOME.
-const FOLDER: &str = "readings";
+/// The folder of the snapshots, below GROVE_HOME.
+const SNAPSHOT_FOLDER: &str = "readings";
 
-/// What making one and taking it away may need beside the run.
-const BESIDE: SignedDuration = SignedDuration::from_hours(1);
+/// The time that creating and deleting a snapshot may need in addition to the run.
+const SNAPSHOT_LEASE_MARGIN: SignedDuration = SignedDuration::from_hours(1);
 
-/// What is looked at.
-pub struct Sight {
+/// The commit that a snapshot shows.
+pub struct SnapshotTarget {
     pub at: CommitSha,
-    /// The branch of an environment where something is that nobody has committed.
+    /// The branch of the environment, if it has uncommitted changes.
     pub uncommitted_on: Option<String>,
 }
 
-/// A reading that was not taken away.
+/// A snapshot that was not deleted.
 #[derive(Debug)]
-pub enum Left {
-    /// Something was written there: this.
+pub enum LeftoverSnapshot {
+    /// Something was written there: `what`.
     Written { path: PathBuf, what: String },
-    /// It could not be looked at; the next start tries again.
+    /// It could not be inspected; the next start tries again.
     Unknown { path: PathBuf, why: Problem },
 }
 
-impl Isolation {
-    /// The commit that a conversation is at: its environment's, or the base branch's.
-    pub async fn sight(
+impl Environments {
+    /// Returns the commit that a conversation is at: its environment's, or the base branch's.
+    pub async fn snapshot_target(
         &self,
         codebase: &Codebase,
         environment: Option<grove_model::EnvironmentId>,
-    ) -> Result<Sight, IsolationError> {
+    ) -> Result<SnapshotTarget, EnvironmentError> {
         let bound = match environment {
-            Some(id) => self.store.environment(id).await?,
+            Some(id) => self.store.find_environment(id).await?,
             None => None,
         };
         let of_codebase = |environment: &grove_model::Environment| environment.codebase_id == codebase.id;
         let Some(environment) = bound.filter(of_codebase).filter(|e| e.status != Status::Destroyed) else {
             return self.base_sight(codebase).await;
         };
-        let broken = |why: String| IsolationError::Broken { path: environment.path.clone(), why };
+        let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
         if environment.status == Status::Hibernated {
-            let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+            let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
             let at = repo.commit_of(&environment.branch.full_ref()).await?;
             let at = at.ok_or_else(|| broken(format!("its branch `{}` is not there", environment.branch)))?;
-            return Ok(Sight { at, uncommitted_on: None });
+            return Ok(SnapshotTarget { at, uncommitted_on: None });
         }
         match facts_of(&self.git, codebase, std::slice::from_ref(&environment)).await.remove(0) {
-            Ok(Facts::Present(here)) => {
+            Ok(DiskFacts::Present(here)) => {
                 let uncommitted = !here.status.is_clean();
                 let at = here.status.head.ok_or_else(|| broken("nothing is committed there yet".to_owned()))?;
-                Ok(Sight { at, uncommitted_on: uncommitted.then(|| environment.branch.to_string()) })
+                Ok(SnapshotTarget { at, uncommitted_on: uncommitted.then(|| environment.branch.to_string()) })
             }
-            // The next message that needs one gets a new one, from the base.
-            Ok(Facts::Missing) => self.base_sight(codebase).await,
-            Ok(Facts::NotMounted) => Err(IsolationError::NotMounted(environment.path)),
+            // The next message that needs an environment gets a new one, from the base.
+            Ok(DiskFacts::Missing) => self.base_sight(codebase).await,
+            Ok(DiskFacts::NotMounted) => Err(EnvironmentError::NotMounted(environment.path)),
             Err(why) => Err(broken(why)),
         }
     }
 
-    async fn base_sight(&self, codebase: &Codebase) -> Result<Sight, IsolationError> {
-        Ok(Sight { at: self.base(codebase, None).await?.sha, uncommitted_on: None })
+    async fn base_sight(&self, codebase: &Codebase) -> Result<SnapshotTarget, EnvironmentError> {
+        Ok(SnapshotTarget { at: self.resolve_base(codebase, None).await?.sha, uncommitted_on: None })
     }
 
-    /// Lays a commit out for a run that takes `longest`.
+    /// Checks a commit out for a run that takes at most `longest`.
     pub async fn begin_reading(
         &self,
         codebase: &Codebase,
         at: &CommitSha,
         longest: Duration,
-    ) -> Result<ReadyReading, IsolationError> {
+    ) -> Result<ReadySnapshot, EnvironmentError> {
         let nonce = Nonce::new();
-        let path = self.readings().join(FolderName::sanitise(&codebase.name).as_str()).join(nonce.to_string());
+        let path = self.readings_folder().join(FolderName::from_text(&codebase.name).as_str()).join(nonce.to_string());
         paths::has_room(&path, &self.settings)?;
         let locks = self.reading_locks(nonce).map_err(locked_out)?;
         let longest = SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX);
-        let until = Moment::now().plus(longest.saturating_add(BESIDE));
-        let mark = Mark { nonce, at: at.clone(), until, owner: this_process().clone() };
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let made = reading::begin(&repo, &path, mark).await;
-        let reading = made.map_err(|error| IsolationError::NotLaidOut(Box::new(error)))?;
-        match ReadyReading::new(codebase, reading.clone(), locks) {
+        let until = Moment::now().add_duration(longest.saturating_add(SNAPSHOT_LEASE_MARGIN));
+        let mark = SnapshotMark { nonce, at: at.clone(), until, owner: this_process().clone() };
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let made = reading::create_snapshot(&repo, &path, mark).await;
+        let reading = made.map_err(|error| EnvironmentError::NotLaidOut(Box::new(error)))?;
+        match ReadySnapshot::new(codebase, reading.clone(), locks) {
             Ok(ready) => Ok(ready),
             Err(error) => {
                 self.end_reading(codebase, reading).await;
@@ -107,80 +108,86 @@ impl Isolation {
         }
     }
 
-    /// Takes a reading away whose run has ended, unless something was written there.
-    pub async fn end_reading(&self, codebase: &Codebase, reading: Reading) -> Option<Left> {
+    /// Deletes a snapshot whose run has ended, unless something was written there.
+    pub async fn end_reading(&self, codebase: &Codebase, reading: SnapshotWorktree) -> Option<LeftoverSnapshot> {
         let (path, nonce) = (reading.path.clone(), reading.mark.nonce);
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let ended = reading::end(&repo, reading, &self.settings.regenerable_names()).await;
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let ended = reading::end_snapshot(&repo, reading, &self.settings.regenerable_names()).await;
         if let Err(error) = self.reading_locks(nonce).and_then(|locks| locks.delete_files()) {
             tracing::warn!(%nonce, "the locks of a reading could not be deleted: {error}");
         }
         match ended {
-            Ok(Ended::Gone) => None,
-            Ok(Ended::Kept(what)) => Some(Left::Written { path, what }),
-            Err(error) => Some(Left::Unknown { path, why: IsolationError::from(error).into() }),
+            Ok(SnapshotOutcome::Gone) => None,
+            Ok(SnapshotOutcome::Kept(what)) => Some(LeftoverSnapshot::Written { path, what }),
+            Err(error) => Some(LeftoverSnapshot::Unknown { path, why: EnvironmentError::from(error).into() }),
         }
     }
 
-    /// Takes away what killed processes left, as carefully.
+    /// Deletes the snapshots that killed processes left, unless something was written there.
     pub(crate) async fn sweep_readings(
         &self,
         codebase: &Codebase,
-        done: &mut Reconciled,
-    ) -> Result<(), IsolationError> {
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let failed = |source| IsolationError::Io { what: "readings cannot be looked for".to_owned(), source };
-        if !reading::all(&repo).map_err(failed)?.iter().any(|reading| self.is_left(reading)) {
+        done: &mut ReconcileReport,
+    ) -> Result<(), EnvironmentError> {
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let failed = |source| EnvironmentError::Io { what: "readings cannot be looked for".to_owned(), source };
+        if !reading::list_snapshots(&repo).map_err(failed)?.iter().any(|reading| self.is_left(reading)) {
             return Ok(());
         }
-        // Two that sweep at once would be in each other's way.
+        // Two sweeps at once would interfere with each other.
         let _alone = repository_lock(&codebase.git_common_dir, "readings.lock").await.map_err(failed)?;
-        for reading in reading::all(&repo).map_err(failed)?.into_iter().filter(|reading| self.is_left(reading)) {
+        for reading in
+            reading::list_snapshots(&repo).map_err(failed)?.into_iter().filter(|reading| self.is_left(reading))
+        {
             let (owner, us) = (&reading.mark.owner, this_process());
             if (&owner.node, &owner.boot, &owner.namespace) == (&us.node, &us.boot, &us.namespace) {
-                // A git that it started may still be writing.
+                // A git process that the owner started may still be writing.
                 end_calls_of(owner.process, owner.started).await;
             }
             let locks = self.reading_locks(reading.mark.nonce).map_err(locked_out)?;
-            if let Err(source) = locks.wait_for_runs(PATIENCE).await {
+            if let Err(source) = locks.wait_for_runs(LEFTOVER_RUN_TIMEOUT).await {
                 done.left.push((reading.path.display().to_string(), locked_out(source).into()));
                 continue;
             }
             match self.end_reading(codebase, reading).await {
-                None => done.fixes.push(Fix("what a killed run had laid out for reading was taken away".to_owned())),
-                Some(Left::Written { path, what }) => {
-                    done.fixes
-                        .push(Fix(format!("{} was only to be read and holds {what}; it is kept", path.display())));
+                None => done
+                    .fixes
+                    .push(ReconcileFix("what a killed run had laid out for reading was taken away".to_owned())),
+                Some(LeftoverSnapshot::Written { path, what }) => {
+                    done.fixes.push(ReconcileFix(format!(
+                        "{} was only to be read and holds {what}; it is kept",
+                        path.display()
+                    )));
                 }
-                Some(Left::Unknown { path, why }) => done.left.push((path.display().to_string(), why)),
+                Some(LeftoverSnapshot::Unknown { path, why }) => done.left.push((path.display().to_string(), why)),
             }
         }
         Ok(())
     }
 
-    /// Whether a reading is where ours are, under its own name, and its owner is gone.
-    fn is_left(&self, reading: &Reading) -> bool {
-        let Reading { path, mark, .. } = reading;
+    /// Tells whether a snapshot is in our folder, under its own name, and its owner is gone.
+    fn is_left(&self, reading: &SnapshotWorktree) -> bool {
+        let SnapshotWorktree { path, mark, .. } = reading;
         let name = path.file_name().and_then(|name| name.to_str()).map(str::parse::<Nonce>);
-        let ours =
-            matches!(name, Some(Ok(nonce)) if nonce == mark.nonce) && path.ancestors().nth(2) == Some(&self.readings());
-        // On another machine it may be where we cannot see it.
+        let ours = matches!(name, Some(Ok(nonce)) if nonce == mark.nonce)
+            && path.ancestors().nth(2) == Some(&self.readings_folder());
+        // A snapshot of another machine may be at a path that is not visible here.
         let can_be_seen = mark.owner.node == self.node || path.exists();
         ours && can_be_seen && is_gone(&mark.owner, Some(mark.until), Moment::now())
     }
 
-    fn readings(&self) -> PathBuf {
-        let home = self.settings.home();
-        home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(FOLDER)
+    fn readings_folder(&self) -> PathBuf {
+        let home = self.settings.home_path();
+        home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(SNAPSHOT_FOLDER)
     }
 
-    fn reading_locks(&self, nonce: Nonce) -> io::Result<Locks> {
-        let folder: &Path = &self.settings.home().join("locks");
+    fn reading_locks(&self, nonce: Nonce) -> io::Result<LockFiles> {
+        let folder: &Path = &self.settings.home_path().join("locks");
         fs::create_dir_all(folder)?;
-        Ok(Locks::in_folder(folder, &format!("reading-{nonce}")))
+        Ok(LockFiles::in_folder(folder, &format!("reading-{nonce}")))
     }
 }
 
-fn locked_out(source: io::Error) -> IsolationError {
-    IsolationError::Io { what: "what is to be read cannot be locked".to_owned(), source }
+fn locked_out(source: io::Error) -> EnvironmentError {
+    EnvironmentError::Io { what: "what is to be read cannot be locked".to_owned(), source }
 }

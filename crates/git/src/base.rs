@@ -1,7 +1,8 @@
-//! Which remote, and which commit new work starts from.
+//! Chooses the remote, and the commit that new work starts from.
 //!
-//! The order is fixed and there is no guess at its end: what the person said, the setting, what
-//! the codebase recorded, the remote's HEAD, otherwise an error that says how to set it.
+//! The order is fixed and nothing is guessed: the base that the person gave, the setting, the
+//! default branch that the codebase recorded, the remote's HEAD; otherwise an error that says how
+//! to set it.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -10,23 +11,23 @@ use std::time::{Duration, SystemTime};
 use grove_model::{BranchName, CommitSha, Moment, Nonce, short_hash};
 
 use crate::lock::{grove_dir, repository_lock};
-use crate::network::Way;
+use crate::network::TransferDirection;
 use crate::repository::Remote;
 use crate::{GitError, Repository};
 
-/// `worktree.fetch = "auto"` does not ask a remote again within this time.
-const FRESH: Duration = Duration::from_secs(60);
-/// How long a remote may take to say what it has.
-pub(crate) const NETWORK: Duration = Duration::from_secs(60);
+/// With `worktree.fetch = "auto"`, a remote is not queried again within this time.
+const FETCH_FRESHNESS: Duration = Duration::from_secs(60);
+/// The time that a remote has to list its refs.
+pub(crate) const REMOTE_QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a remote without a known default branch may take to say whether it has any branch.
+/// The time that a remote without a known default branch has to say whether it has any branch.
 const EMPTY_REMOTE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum BaseError {
-    #[error("the remote `{wanted}` is not one of this repository's: {}", list(.known))]
+    #[error("the remote `{wanted}` is not one of this repository's: {}", join_names(.known))]
     UnknownRemote { wanted: String, known: Vec<String> },
-    #[error("this repository has several remotes and none is called origin: {}", list(.0))]
+    #[error("this repository has several remotes and none is called origin: {}", join_names(.0))]
     SeveralRemotes(Vec<String>),
     #[error("there is no base branch to start from: `{remote}` does not say which branch is its default")]
     NoBase { remote: String },
@@ -48,22 +49,22 @@ pub enum BaseError {
     Git(#[from] GitError),
 }
 
-fn list(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     if names.is_empty() { "it has none".to_owned() } else { names.join(", ") }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FetchPolicy {
-    /// Unless it was done in the last minute.
+    /// Queries the remote unless that was done in the last minute.
     #[default]
     Auto,
     Always,
     Never,
 }
 
-/// Where the name of the base may come from, strongest first.
+/// The possible sources of the base's name, strongest first.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BaseWish<'a> {
+pub struct BasePreference<'a> {
     /// `--from`: any branch, tag or commit.
     pub explicit: Option<&'a str>,
     /// `worktree.base_branch`.
@@ -73,12 +74,12 @@ pub struct BaseWish<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct BaseCommit {
     /// As people name it: `origin/main`, `main`, `v1.2`.
     pub name: String,
     pub sha: CommitSha,
     pub committed: Option<Moment>,
-    /// The remote could not be asked; git's useful line.
+    /// The useful line of git's error, if the remote could not be queried.
     pub not_fetched: Option<String>,
 }
 
@@ -96,94 +97,94 @@ pub fn choose_remote(setting: Option<&str>, remotes: &[Remote]) -> Result<Option
     }
 }
 
-/// The remote that a base names itself (`upstream/main`), or else the one chosen.
+/// Returns the remote that a base names itself (`upstream/main`), or else the chosen one.
 pub fn remote_of_base<'a>(explicit: Option<&str>, chosen: Option<&'a str>, remotes: &'a [Remote]) -> Option<&'a str> {
     let named = |remote: &&Remote| explicit.is_some_and(|name| name.starts_with(&format!("{}/", remote.name)));
     remotes.iter().find(named).map(|remote| remote.name.as_str()).or(chosen)
 }
 
-/// Whether work can go on without a remote's answer.
+/// Tells whether work can continue without a remote's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum AnswerNecessity {
     CanDoWithout,
     Essential,
 }
 
-/// Why a remote did not answer.
+/// Describes why a remote did not answer.
 pub(crate) fn no_answer(error: &GitError) -> String {
     match error {
         GitError::TimedOut { after, .. } => format!("it did not answer within {} s", after.as_secs()),
-        other => other.line(),
+        other => other.reason_line(),
     }
 }
 
-/// What a remote was found to hold.
+/// The result of querying a remote.
 #[derive(Debug)]
-pub enum Asked {
-    /// It answered; its branches' tips are in `refs/remotes/<remote>/` now. `missing` are those
-    /// asked for that it does not have.
+pub enum RemoteAnswer {
+    /// The remote answered; `refs/remotes/<remote>/` now has its branches' tips. `missing` are the
+    /// requested branches that the remote does not have.
     Fresh {
         missing: Vec<BranchName>,
     },
-    /// Not asked, by policy or because it was a moment ago.
+    /// The remote was not queried: the policy forbids it, or it was queried a moment ago.
     Skipped,
     Failed {
         line: String,
     },
 }
 
-impl Asked {
-    /// Whether the remote is known not to have this branch.
-    pub fn lacks(&self, branch: &BranchName) -> bool {
-        matches!(self, Asked::Fresh { missing } if missing.contains(branch))
+impl RemoteAnswer {
+    /// Tells whether the remote is known not to have this branch.
+    pub fn is_missing(&self, branch: &BranchName) -> bool {
+        matches!(self, RemoteAnswer::Fresh { missing } if missing.contains(branch))
     }
 }
 
 impl Repository {
-    /// Asks the remote about the base and about the branch to be made, by policy. Without an answer in
-    /// time it failed: sooner where it can be done without.
-    pub(crate) async fn ask(
+    /// Queries the remote about the base and about the branch to be created, as the policy says. No answer in
+    /// time counts as a failure; the time is shorter where the caller can do without an answer.
+    pub(crate) async fn query_remote(
         &self,
         remote: &str,
         base: Option<&BranchName>,
         also: Option<&BranchName>,
         policy: FetchPolicy,
-        need: Need,
-    ) -> Result<Asked, BaseError> {
+        need: AnswerNecessity,
+    ) -> Result<RemoteAnswer, BaseError> {
         if policy == FetchPolicy::Never {
-            return Ok(Asked::Skipped);
+            return Ok(RemoteAnswer::Skipped);
         }
         let stamp = base.map(|base| self.fetch_stamp(remote, base)).transpose()?;
         if policy == FetchPolicy::Auto && stamp.as_deref().is_some_and(is_fresh) {
-            // The base is fresh enough. Whether the remote has the new branch already is still
-            // worth a question, but not a warning when it goes unanswered.
-            let Some(also) = also else { return Ok(Asked::Skipped) };
+            // The base is fresh enough. Asking whether the remote already has the new branch is
+            // still worthwhile, but an unanswered query is not worth a warning.
+            let Some(also) = also else { return Ok(RemoteAnswer::Skipped) };
             let asked = self.update_tracking(remote, &[also], Duration::from_secs(5)).await;
-            return Ok(asked.map_or(Asked::Skipped, |missing| Asked::Fresh { missing }));
+            return Ok(asked.map_or(RemoteAnswer::Skipped, |missing| RemoteAnswer::Fresh { missing }));
         }
         let branches: Vec<&BranchName> = base.into_iter().chain(also).collect();
         if branches.is_empty() {
-            return Ok(Asked::Skipped);
+            return Ok(RemoteAnswer::Skipped);
         }
         let limit = match need {
-            Need::CanDoWithout => self.remote_options.fetch_timeout.unwrap_or(NETWORK),
-            Need::Essential => NETWORK,
+            AnswerNecessity::CanDoWithout => self.remote_options.fetch_timeout.unwrap_or(REMOTE_QUERY_TIMEOUT),
+            AnswerNecessity::Essential => REMOTE_QUERY_TIMEOUT,
         };
         Ok(match self.update_tracking(remote, &branches, limit).await {
             Ok(missing) => {
                 if let Some(stamp) = stamp {
                     File::create(stamp)?;
                 }
-                Asked::Fresh { missing }
+                RemoteAnswer::Fresh { missing }
             }
-            Err(BaseError::Git(error)) => Asked::Failed { line: no_answer(&error) },
+            Err(BaseError::Git(error)) => RemoteAnswer::Failed { line: no_answer(&error) },
             Err(error) => return Err(error),
         })
     }
 
-    /// Brings the remote-tracking refs of `branches` up to date and gives those that the remote
-    /// does not have. One `ls-remote` tells what is there and only what differs is fetched, so the
-    /// usual case moves no objects at all. A remote that says nothing for `limit` has failed.
+    /// Updates the remote-tracking refs of `branches` and returns those that the remote does not
+    /// have. One `ls-remote` lists the remote's tips and only refs that differ are fetched, so the
+    /// usual case moves no objects at all. A remote that sends nothing for `limit` has failed.
     pub async fn update_tracking(
         &self,
         remote: &str,
@@ -192,10 +193,10 @@ impl Repository {
     ) -> Result<Vec<BranchName>, BaseError> {
         let wanted: Vec<String> = branches.iter().map(|branch| branch.full_ref()).collect();
         let there = self.ask_remote(remote, &wanted, limit).await?;
-        // One at a time in one repository: two fetches of one ref fail on its lock.
+        // One fetch at a time in one repository: two fetches of one ref fail on its lock.
         let _lock = repository_lock(&self.common_dir, "fetch.lock").await?;
         let tracking: Vec<String> = branches.iter().map(|branch| tracking_ref(remote, branch)).collect();
-        let here = self.refs(&tracking).await?;
+        let here = self.list_refs(&tracking).await?;
         let mut missing = Vec::new();
         let mut refspecs = Vec::new();
         for (branch, tracking) in branches.iter().zip(&tracking) {
@@ -211,41 +212,45 @@ impl Repository {
         Ok(missing)
     }
 
-    /// The tips of exactly these refs of the remote; those that it does not have are left out.
+    /// Returns the tips of exactly these refs of the remote; refs that it does not have are left
+    /// out.
     pub async fn ask_remote(
         &self,
         remote: &str,
         refs: &[String],
         limit: Duration,
     ) -> Result<Vec<(String, CommitSha)>, GitError> {
-        let access = self.access_remote(remote, Way::Fetch).await?;
-        let output = access.run(access.command("ls-remote", &[], refs).limit(limit)).await?;
+        let access = self.access_remote(remote, TransferDirection::Fetch).await?;
+        let output =
+            access.run_remote_command(access.remote_command("ls-remote", &[], refs).with_timeout(limit)).await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut found = Vec::new();
         for line in text.lines() {
-            let (id, name) = line.split_once('\t').ok_or_else(|| GitError::unreadable("ls-remote", line))?;
-            // `ls-remote` matches the end of a name; we mean the whole.
+            let (id, name) = line.split_once('\t').ok_or_else(|| GitError::unreadable_output("ls-remote", line))?;
+            // `ls-remote` matches the end of a name; only the whole name counts here.
             if refs.iter().any(|wanted| wanted == name) {
-                found.push((name.to_owned(), id.parse().map_err(|_| GitError::unreadable("ls-remote", line))?));
+                found.push((name.to_owned(), id.parse().map_err(|_| GitError::unreadable_output("ls-remote", line))?));
             }
         }
         Ok(found)
     }
 
-    /// Whether a remote says that it has no branches. One that does not answer may have some.
+    /// Tells whether a remote answers that it has no branches. A remote that does not answer may
+    /// have some.
     async fn has_no_branches(&self, remote: &str) -> bool {
-        let Ok(access) = self.access_remote(remote, Way::Fetch).await else { return false };
-        let listed = access.command("ls-remote", &["--heads"], &[]).limit(EMPTY_REMOTE_TIMEOUT).run().await;
+        let Ok(access) = self.access_remote(remote, TransferDirection::Fetch).await else { return false };
+        let listed =
+            access.remote_command("ls-remote", &["--heads"], &[]).with_timeout(EMPTY_REMOTE_TIMEOUT).run().await;
         listed.is_ok_and(|output| output.stdout.is_empty())
     }
 
     /// Fetches exactly these refspecs and nothing else: no tags, no FETCH_HEAD, no pruning.
-    pub async fn fetch(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
-        self.fetch_within(remote, refspecs, NETWORK).await
+    pub async fn fetch_refspecs(&self, remote: &str, refspecs: &[String]) -> Result<(), GitError> {
+        self.fetch_within(remote, refspecs, REMOTE_QUERY_TIMEOUT).await
     }
 
-    /// The same, unless the remote says nothing for so long. A fetch that goes on, however slowly, tells
-    /// its progress.
+    /// Fetches exactly these refspecs; fails if the remote sends nothing for `silence`. A fetch that
+    /// continues, however slowly, reports its progress.
     async fn fetch_within(&self, remote: &str, refspecs: &[String], silence: Duration) -> Result<(), GitError> {
         let flags = [
             "--progress",
@@ -256,12 +261,12 @@ impl Repository {
             "--no-prune",
             "--no-recurse-submodules",
         ];
-        let access = self.access_remote(remote, Way::Fetch).await?;
-        let mut fetch = access.command("fetch", &flags, refspecs).silence_limit(silence);
+        let access = self.access_remote(remote, TransferDirection::Fetch).await?;
+        let mut fetch = access.remote_command("fetch", &flags, refspecs).silence_limit(silence);
         if let Some(creation) = self.remote_options.creation {
-            fetch = fetch.env("GIT_REFLOG_ACTION", reflog_reason(creation));
+            fetch = fetch.with_env("GIT_REFLOG_ACTION", reflog_reason(creation));
         }
-        access.run(fetch).await.map(drop)
+        access.run_remote_command(fetch).await.map(drop)
     }
 
     pub(crate) fn fetch_stamp(&self, remote: &str, branch: &BranchName) -> Result<PathBuf, BaseError> {
@@ -270,18 +275,19 @@ impl Repository {
         Ok(dir.join(short_hash(format!("{remote}\0{branch}").as_bytes(), 16)))
     }
 
-    /// The name of the base, without looking whether it is there.
-    async fn base_name(&self, wish: &BaseWish<'_>, remote: Option<&str>) -> Result<String, BaseError> {
+    /// Returns the name of the base without checking that it exists.
+    async fn base_name(&self, wish: &BasePreference<'_>, remote: Option<&str>) -> Result<String, BaseError> {
         if let Some(name) = wish.explicit.or(wish.setting).or(wish.recorded) {
             return Ok(name.to_owned());
         }
         if let Some(remote) = remote {
             let head = format!("refs/remotes/{remote}/HEAD");
-            let known = self.command("symbolic-ref").args(["--quiet", &head]).run_for(&[0, 1, 128]).await?;
+            let known = self.new_command("symbolic-ref").args(["--quiet", &head]).run_for(&[0, 1, 128]).await?;
             let target = String::from_utf8_lossy(&known.stdout).trim_end().to_owned();
             match target.strip_prefix(&format!("refs/remotes/{remote}/")) {
                 Some(branch) => return Ok(branch.to_owned()),
-                // Nobody works in a bare repository: its HEAD is the remote's as it was cloned.
+                // No person works in a bare repository: its HEAD is the remote's HEAD at the time
+                // of the clone.
                 None if self.bare => {}
                 None => return Err(BaseError::NoBase { remote: remote.to_owned() }),
             }
@@ -289,24 +295,24 @@ impl Repository {
         self.current_branch().await?.ok_or(BaseError::Detached)
     }
 
-    /// The default branch to record for this repository, if it names one.
+    /// Returns the default branch to record for this repository, if it names one.
     pub async fn default_branch(&self, remote: Option<&str>) -> Result<Option<String>, BaseError> {
-        match self.base_name(&BaseWish::default(), remote).await {
+        match self.base_name(&BasePreference::default(), remote).await {
             Ok(name) => Ok(Some(name)),
             Err(BaseError::NoBase { .. } | BaseError::Detached) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Finds the commit to start from. `also` are branches to bring up to date in the same
-    /// question to the remote; the second value says what the remote answered.
-    pub async fn base(
+    /// Finds the commit to start from. `also` are branches to update in the same query to the
+    /// remote; the second value is the remote's answer.
+    pub async fn find_base(
         &self,
-        wish: &BaseWish<'_>,
+        wish: &BasePreference<'_>,
         remote: Option<&str>,
         policy: FetchPolicy,
         also: Option<&BranchName>,
-    ) -> Result<(Base, Asked), BaseError> {
+    ) -> Result<(BaseCommit, RemoteAnswer), BaseError> {
         let name = match self.base_name(wish, remote).await {
             Err(BaseError::NoBase { remote })
                 if policy != FetchPolicy::Never && self.has_no_branches(&remote).await =>
@@ -316,54 +322,54 @@ impl Repository {
             name => name?,
         };
         let Some(remote) = remote else {
-            return Ok((self.base_here(&name).await?, Asked::Skipped));
+            return Ok((self.base_here(&name).await?, RemoteAnswer::Skipped));
         };
         let on_remote = name.strip_prefix(&format!("{remote}/"));
         let is_commit = name.parse::<CommitSha>().is_ok();
         let Some(branch) = BranchName::parse(on_remote.unwrap_or(&name)).ok().filter(|_| !is_commit) else {
-            // `HEAD~2`, a commit id: nothing that a remote could be asked for.
-            let asked = self.ask(remote, None, also, policy, Need::CanDoWithout).await?;
+            // `HEAD~2` or a commit id: a remote cannot be queried for it.
+            let asked = self.query_remote(remote, None, also, policy, AnswerNecessity::CanDoWithout).await?;
             return Ok((self.base_here(&name).await?, asked));
         };
         let tracking = tracking_ref(remote, &branch);
         let patterns = [tracking.clone(), branch.full_ref(), format!("refs/tags/{branch}")];
-        let known = self.refs(&patterns).await?;
-        // Known here and never seen on the remote: ours alone, the remote is not asked. (A bare
-        // repository keeps the remote's branches as its own.)
+        let known = self.list_refs(&patterns).await?;
+        // Known here and never seen on the remote: the branch is only local, so the remote is not
+        // queried. (A bare repository keeps the remote's branches as its own.)
         let untracked = known.get(&tracking).is_none() && patterns.iter().any(|name| known.get(name).is_some());
         let ours_alone = untracked && !self.bare;
         // A short id is not among the refs.
         let is_known = patterns.iter().any(|name| known.get(name).is_some()) || self.commit_of(&name).await?.is_some();
-        let need = if is_known { Need::CanDoWithout } else { Need::Essential };
-        let asked = self.ask(remote, (!ours_alone).then_some(&branch), also, policy, need).await?;
+        let need = if is_known { AnswerNecessity::CanDoWithout } else { AnswerNecessity::Essential };
+        let asked = self.query_remote(remote, (!ours_alone).then_some(&branch), also, policy, need).await?;
         let not_fetched = match &asked {
-            Asked::Failed { line } => Some(line.clone()),
+            RemoteAnswer::Failed { line } => Some(line.clone()),
             _ => None,
         };
 
-        let known = self.refs(&patterns).await?;
-        let Some(theirs) = known.get(&tracking).filter(|_| !asked.lacks(&branch)) else {
+        let known = self.list_refs(&patterns).await?;
+        let Some(theirs) = known.get(&tracking).filter(|_| !asked.is_missing(&branch)) else {
             return match (self.base_here(&name).await, not_fetched) {
-                (Ok(base), not_fetched) => Ok((Base { not_fetched, ..base }, asked)),
+                (Ok(base), not_fetched) => Ok((BaseCommit { not_fetched, ..base }, asked)),
                 (Err(BaseError::Unknown(base)), Some(line)) => {
                     Err(BaseError::Unreachable { base, remote: remote.to_owned(), line })
                 }
                 (Err(error), _) => Err(error),
             };
         };
-        let remote_base = Base {
+        let remote_base = BaseCommit {
             name: format!("{remote}/{branch}"),
             sha: theirs.at.clone(),
             committed: theirs.committed.and_then(Moment::from_unix),
             not_fetched,
         };
-        // A person who names a branch by hand means the newer of the two.
-        match known.branch(&branch) {
+        // A person who names a branch explicitly means the newer of the two.
+        match known.branch_ref(&branch) {
             Some(ours) if wish.explicit.is_some() && on_remote.is_none() && ours.at != theirs.at => {
                 if self.is_ancestor(&ours.at, &theirs.at).await? {
                     Ok((remote_base, asked))
                 } else if self.is_ancestor(&theirs.at, &ours.at).await? {
-                    Ok((Base { not_fetched: remote_base.not_fetched, ..self.base_here(&name).await? }, asked))
+                    Ok((BaseCommit { not_fetched: remote_base.not_fetched, ..self.base_here(&name).await? }, asked))
                 } else {
                     Err(BaseError::Diverged { name, remote: remote.to_owned() })
                 }
@@ -372,31 +378,31 @@ impl Repository {
         }
     }
 
-    /// The base as this repository alone knows it. A ref keeps its name; other words (`HEAD~2`, a
-    /// short id) would mean something else tomorrow and become the commit.
-    async fn base_here(&self, name: &str) -> Result<Base, BaseError> {
+    /// Resolves the base from this repository alone. A ref keeps its name; other expressions
+    /// (`HEAD~2`, a short id) would mean something else tomorrow, so they become the commit.
+    async fn base_here(&self, name: &str) -> Result<BaseCommit, BaseError> {
         let head = matches!(name, "HEAD" | "@");
         let branch = if head { self.current_branch().await? } else { None };
         let name = branch.as_deref().unwrap_or(name);
         let full = ["refs/heads/", "refs/tags/", "refs/remotes/", ""].map(|prefix| format!("{prefix}{name}"));
         if BranchName::parse(name).is_ok() {
-            let refs = self.refs(&full[..if name.starts_with("refs/") { 4 } else { 3 }]).await?;
+            let refs = self.list_refs(&full[..if name.starts_with("refs/") { 4 } else { 3 }]).await?;
             if let Some(line) = full.iter().find_map(|name| refs.get(name)) {
                 let committed = line.committed.and_then(Moment::from_unix);
-                return Ok(Base { name: name.to_owned(), sha: line.at.clone(), committed, not_fetched: None });
+                return Ok(BaseCommit { name: name.to_owned(), sha: line.at.clone(), committed, not_fetched: None });
             }
         }
         let Some(sha) = self.commit_of(name).await? else {
             let unborn = self.current_branch().await?.as_deref() == Some(name);
             return Err(if unborn { BaseError::Unborn(name.to_owned()) } else { BaseError::Unknown(name.to_owned()) });
         };
-        let show = self.command("show").args(["--no-patch", "--no-show-signature", "--format=%ct", sha.as_str()]);
-        let committed = show.text().await?.trim().parse().ok().and_then(Moment::from_unix);
-        Ok(Base { name: sha.to_string(), sha, committed, not_fetched: None })
+        let show = self.new_command("show").args(["--no-patch", "--no-show-signature", "--format=%ct", sha.as_str()]);
+        let committed = show.run_to_text().await?.trim().parse().ok().and_then(Moment::from_unix);
+        Ok(BaseCommit { name: sha.to_string(), sha, committed, not_fetched: None })
     }
 }
 
-/// What a reflog says of a ref that a creation made or moved.
+/// Returns the reflog message for a ref that a creation made or moved.
 pub(crate) fn reflog_reason(creation: Nonce) -> String {
     format!("grove: {creation}")
 }
@@ -405,29 +411,29 @@ pub(crate) fn tracking_ref(remote: &str, branch: &BranchName) -> String {
     format!("refs/remotes/{remote}/{branch}")
 }
 
-/// What forges call the head of a pull request: GitHub, then GitLab.
+/// Returns the refs that forges use for the head of a pull request: GitHub's, then GitLab's.
 pub(crate) fn pull_request_refs(number: u64) -> [String; 2] {
     [format!("refs/pull/{number}/head"), format!("refs/merge-requests/{number}/head")]
 }
 
-/// Whether a remote was asked about a branch within [`FRESH`].
+/// Tells whether a remote was queried about a branch within [`FETCH_FRESHNESS`].
 pub(crate) fn is_fresh(stamp: &std::path::Path) -> bool {
     let modified = fs::metadata(stamp).and_then(|meta| meta.modified());
-    // A stamp from the future (the clock went back) proves nothing.
-    modified.is_ok_and(|then| SystemTime::now().duration_since(then).is_ok_and(|age| age < FRESH))
+    // A stamp in the future (the clock was set back) proves nothing.
+    modified.is_ok_and(|then| SystemTime::now().duration_since(then).is_ok_and(|age| age < FETCH_FRESHNESS))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn remotes(names: &[&str]) -> Vec<Remote> {
+    fn make_remotes(names: &[&str]) -> Vec<Remote> {
         names.iter().map(|name| Remote { name: (*name).to_owned(), url: String::new() }).collect()
     }
 
     #[test]
     fn the_remote_is_never_a_guess() {
-        let chosen = |setting, names: &[&str]| choose_remote(setting, &remotes(names));
+        let chosen = |setting, names: &[&str]| choose_remote(setting, &make_remotes(names));
         assert_eq!(chosen(None, &["upstream", "origin"]).unwrap().as_deref(), Some("origin"));
         assert_eq!(chosen(None, &["upstream"]).unwrap().as_deref(), Some("upstream"));
         assert_eq!(chosen(Some("upstream"), &["upstream", "origin"]).unwrap().as_deref(), Some("upstream"));

@@ -1,15 +1,15 @@
-//! What is checked out in a worktree at this moment.
+//! Reads what is checked out in a worktree now.
 //!
 //! Git keeps it in the worktree's own entry, in a small file that is read without git. Repositories with
-//! reftable keep it elsewhere; git is asked there.
+//! reftable keep it elsewhere; there git is asked.
 
 use std::io;
 use std::path::Path;
 
 use grove_model::{BranchName, CommitSha};
 
-use crate::durable::{SMALL, read_plain};
-use crate::{GitError, Place, Repository, links};
+use crate::durable::{MAX_SMALL_FILE_BYTES, read_plain};
+use crate::{GitError, GitLocation, Repository, links};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckedOut {
@@ -18,7 +18,7 @@ pub enum CheckedOut {
 }
 
 impl CheckedOut {
-    pub fn branch(&self) -> Option<&BranchName> {
+    pub fn branch_name(&self) -> Option<&BranchName> {
         match self {
             CheckedOut::Branch(branch) => Some(branch),
             CheckedOut::Detached(_) => None,
@@ -26,7 +26,7 @@ impl CheckedOut {
     }
 
     pub fn is_on(&self, branch: &BranchName) -> bool {
-        self.branch() == Some(branch)
+        self.branch_name() == Some(branch)
     }
 }
 
@@ -34,15 +34,17 @@ impl std::fmt::Display for CheckedOut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CheckedOut::Branch(branch) => write!(f, "`{branch}`"),
-            CheckedOut::Detached(at) => write!(f, "no branch, at {}", at.short()),
+            CheckedOut::Detached(at) => write!(f, "no branch, at {}", at.short_sha()),
         }
     }
 }
 
 impl Repository {
-    /// What is checked out in a worktree of this repository; `None`: no such worktree is there.
+    /// Returns what is checked out in a worktree of this repository; `None` if there is no such
+    /// worktree.
     pub async fn checked_out(&self, worktree: &Path) -> Result<Option<CheckedOut>, GitError> {
-        let unreadable = |error: io::Error| GitError::unreadable("HEAD", format!("{}: {error}", worktree.display()));
+        let unreadable =
+            |error: io::Error| GitError::unreadable_output("HEAD", format!("{}: {error}", worktree.display()));
         // Git writes the plain path; anything else is resolved first.
         let entry = match links::plain_entry_of(worktree, &self.common_dir) {
             Some(entry) => entry,
@@ -54,34 +56,34 @@ impl Repository {
         if self.common_dir.join("reftable").exists() {
             return self.checked_out_by_git(worktree, &entry).await.map(Some);
         }
-        let text = read_plain(&entry.join("HEAD"), SMALL).map_err(unreadable)?;
+        let text = read_plain(&entry.join("HEAD"), MAX_SMALL_FILE_BYTES).map_err(unreadable)?;
         read_head(&String::from_utf8_lossy(&text)).map(Some).ok_or_else(|| {
-            GitError::unreadable("HEAD", format!("{}: neither a branch nor a commit", worktree.display()))
+            GitError::unreadable_output("HEAD", format!("{}: neither a branch nor a commit", worktree.display()))
         })
     }
 
     async fn checked_out_by_git(&self, worktree: &Path, entry: &Path) -> Result<CheckedOut, GitError> {
-        let place = Place::Worktree { work_tree: worktree, git_dir: entry, common_dir: &self.common_dir };
-        let symbolic = self.git().command(place, "symbolic-ref").args(["--quiet", "HEAD"]).run_for(&[0, 1]).await?;
+        let place = GitLocation::Worktree { work_tree: worktree, git_dir: entry, common_dir: &self.common_dir };
+        let symbolic = self.git().new_command(place, "symbolic-ref").args(["--quiet", "HEAD"]).run_for(&[0, 1]).await?;
         if symbolic.code == 0 {
             let text = format!("ref: {}", String::from_utf8_lossy(&symbolic.stdout));
-            return read_head(&text).ok_or_else(|| GitError::unreadable("symbolic-ref", text));
+            return read_head(&text).ok_or_else(|| GitError::unreadable_output("symbolic-ref", text));
         }
-        let at = self.git().command(place, "rev-parse").args(["--verify", "HEAD^{commit}"]).text().await?;
-        Ok(CheckedOut::Detached(at.parse().map_err(|_| GitError::unreadable("rev-parse", at))?))
+        let at = self.git().new_command(place, "rev-parse").args(["--verify", "HEAD^{commit}"]).run_to_text().await?;
+        Ok(CheckedOut::Detached(at.parse().map_err(|_| GitError::unreadable_output("rev-parse", at))?))
     }
 
-    /// Whether a branch was renamed to another one, perhaps in several steps: the reflog of the new one
-    /// says so.
+    /// Tells whether a branch was renamed to another one, perhaps in several steps, according to the reflog
+    /// of the new one.
     pub async fn was_renamed(&self, from: &BranchName, to: &BranchName) -> Result<bool, GitError> {
-        let log = self.command("log").args(["--walk-reflogs", "--no-show-signature", "--format=%gs"]);
+        let log = self.new_command("log").args(["--walk-reflogs", "--no-show-signature", "--format=%gs"]);
         // 128: there is no such branch.
         let log = log.args(["--end-of-options", &to.full_ref(), "--"]).run_for(&[0, 128]).await?.stdout;
         Ok(leads_to(&String::from_utf8_lossy(&log), &from.full_ref(), &to.full_ref()))
     }
 }
 
-/// From the text of a HEAD file.
+/// Parses the text of a HEAD file.
 fn read_head(text: &str) -> Option<CheckedOut> {
     let text = text.trim();
     match text.strip_prefix("ref:") {
@@ -93,7 +95,7 @@ fn read_head(text: &str) -> Option<CheckedOut> {
     }
 }
 
-/// Whether the renames that a reflog tells of, the newest first, lead from one name to another.
+/// Tells whether the renames in a reflog, newest first, lead from one name to another.
 fn leads_to(log: &str, from: &str, to: &str) -> bool {
     let renames = log.lines().rev().filter_map(|line| line.strip_prefix("Branch: renamed ")?.split_once(" to "));
     let mut now = from;

@@ -1,17 +1,17 @@
-//! Cloning a repository to register it.
+//! Clones a repository to register it.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::repository::RepositoryError;
-use crate::{Git, GitError, Place, Repository};
+use crate::{Git, GitError, GitLocation, Repository};
 
 impl Git {
-    /// Whether a repository answers at an address, shown what it wants to be shown.
-    pub async fn reach(&self, url: &str, limit: Duration) -> Result<(), GitError> {
-        let call = self.command(Place::Dir(Path::new("/")), "ls-remote");
+    /// Checks that a repository answers at an address, with the credential that is known for it.
+    pub async fn check_reachable(&self, url: &str, limit: Duration) -> Result<(), GitError> {
+        let call = self.new_command(GitLocation::Dir(Path::new("/")), "ls-remote");
         let call = call.args(["--upload-pack=git-upload-pack", "--end-of-options", url, "HEAD"]);
-        call.network().limit(limit).showing(self.shown_at(url).await?).run().await.map(drop)
+        call.with_network_access().with_timeout(limit).with_credential(self.shown_at(url).await?).run().await.map(drop)
     }
 }
 
@@ -19,16 +19,16 @@ impl Repository {
     /// Clones `url` to `target`, which must not exist; a failed clone leaves nothing there.
     pub async fn clone_to(git: &Git, url: &str, target: &Path) -> Result<Self, RepositoryError> {
         let parent = target.parent().unwrap_or(Path::new("/"));
-        // An empty template: no hooks of the machine's in a repository of ours.
+        // An empty template: the machine's hooks do not get into our repository.
         let flags = ["--quiet", "--template=", "--upload-pack=git-upload-pack"];
-        let clone = git.command(Place::Dir(parent), "clone").args(flags).args(["--end-of-options", url]);
-        clone.arg(target).network().showing(git.shown_at(url).await?).run().await?;
-        Repository::discover(git, target).await
+        let clone = git.new_command(GitLocation::Dir(parent), "clone").args(flags).args(["--end-of-options", url]);
+        clone.arg(target).with_network_access().with_credential(git.shown_at(url).await?).run().await?;
+        Repository::discover_repository(git, target).await
     }
 }
 
-/// Owner and repository as an address names them: `acme`, `app` of `https://host/acme/app.git`.
-/// Groups within groups are joined to one owner.
+/// Returns owner and repository as an address names them: `acme`, `app` of
+/// `https://host/acme/app.git`. Nested groups are joined to one owner.
 pub fn owner_and_name(url: &str) -> Option<(String, String)> {
     let path = match url.split_once("://") {
         Some(("file", _)) => return None,

@@ -1,4 +1,4 @@
-//! Writes that are on the disk when they return, and reads that return.
+//! Writes that are on the disk when they return, and reads that never block.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,18 +18,20 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// The whole of a plain file of at most `longest` bytes. For files that an agent can write: a link,
-/// a pipe or something endless is an error, not a wait.
+/// Reads a whole plain file of at most `longest` bytes. For files that an agent can write: a link,
+/// a pipe or an endless file is an error and does not block.
 pub(crate) fn read_plain(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     read_opened(File::options().read(true).custom_flags(PLAIN_FLAGS.bits().cast_signed()).open(path)?, longest)
 }
 
-/// The same beneath a folder, which no link in `path` leads out of.
+/// Reads a whole plain file of at most `longest` bytes beneath a folder; no link in `path` leads
+/// out of the folder.
 pub(crate) fn read_plain_at(folder: &Dir, path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     read_opened(open_plain_at(folder, path)?, longest)
 }
 
-/// Opens a file beneath a folder, without waiting for anybody and without following a link at its end.
+/// Opens a file beneath a folder, without blocking on another process and without following a link at its
+/// end.
 pub(crate) fn open_plain_at(folder: &Dir, path: &Path) -> io::Result<File> {
     let mut options = cap_std::fs::OpenOptions::new();
     cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), PLAIN_FLAGS.bits().cast_signed());
@@ -48,8 +50,8 @@ fn read_opened(file: File, longest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What git's small files have at most.
-pub(crate) const SMALL: u64 = 1024 * 1024;
+/// The maximum size of git's small files.
+pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -60,13 +62,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         std::fs::write(path("plain"), "text").unwrap();
-        assert_eq!(read_plain(&path("plain"), SMALL).unwrap(), b"text");
+        assert_eq!(read_plain(&path("plain"), MAX_SMALL_FILE_BYTES).unwrap(), b"text");
         assert!(read_plain(&path("plain"), 3).is_err());
         std::os::unix::fs::symlink(path("plain"), path("link")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", path("endless")).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         for name in ["link", "endless", "pipe", "missing", "."] {
-            assert!(read_plain(&path(name), SMALL).is_err(), "{name}");
+            assert!(read_plain(&path(name), MAX_SMALL_FILE_BYTES).is_err(), "{name}");
         }
     }
 }

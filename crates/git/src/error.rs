@@ -1,4 +1,4 @@
-//! Why git gave no answer.
+//! The errors of calls to git.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub enum GitError {
     #[error("`git {what}` failed: {line}")]
     Failed {
         what: String,
-        /// `None` when a signal ended it.
+        /// `None` if a signal ended git.
         code: Option<i32>,
         /// The line of stderr that says why.
         line: String,
@@ -27,18 +27,18 @@ pub enum GitError {
     Unreadable { what: String, detail: String },
     #[error("there is nothing to show to the remote: {why}")]
     NoCredential { why: String },
-    /// An agent that works in the repository can write there.
+    /// An agent that works in the repository can write its config.
     #[error("`{key}` in the repository's own config could lead a token astray, so none is shown")]
     Astray { key: String },
 }
 
 impl GitError {
-    pub(crate) fn unreadable(what: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn unreadable_output(what: &str, detail: impl Into<String>) -> Self {
         GitError::Unreadable { what: what.to_owned(), detail: detail.into() }
     }
 
-    /// Git's own useful line where there is one.
-    pub fn line(&self) -> String {
+    /// Returns git's own useful line, or else the whole error.
+    pub fn reason_line(&self) -> String {
         match self {
             GitError::Failed { line, .. } => line.clone(),
             other => other.to_string(),

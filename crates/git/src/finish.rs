@@ -1,22 +1,21 @@
-//! Merging a finished branch into its base, without a checkout.
+//! Merges a finished branch into its base, without a checkout.
 //!
-//! The merge is made in git's object store and the base's branch is moved to it by compare-and-swap.
-//! No file and no index is touched, with one exception: checkouts that are on the base (the main one or
-//! other worktrees) are updated together with it. If one of them is not clean, nothing is merged: moved
-//! under it, the base would show the finished files as deleted there, and the next `git commit -a` would
-//! remove them.
+//! The merge is made in git's object store and the base's branch is moved to it by compare-and-swap. No file
+//! and no index is touched, with one exception: checkouts that are on the base (the main one or other
+//! worktrees) are updated together with it. If one of them is not clean, nothing is merged: if the base moved
+//! under it, the finished files would show as deleted there, and the next `git commit -a` would remove them.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use grove_model::{BranchName, CommitSha};
 
-use crate::command::planted::Programs;
+use crate::command::planted::BlockedPrograms;
 use crate::removal::look;
-use crate::{GitError, Place, Repository, links, parse};
+use crate::{GitError, GitLocation, Repository, links, parse};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum FinishMethod {
     /// A merge commit with both histories.
     Merge,
     /// One commit with everything.
@@ -25,15 +24,15 @@ pub enum Method {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no way to merge; the ways are merge and squash")]
-pub struct UnknownMethod(pub String);
+pub struct FinishMethodError(pub String);
 
-impl FromStr for Method {
-    type Err = UnknownMethod;
-    fn from_str(word: &str) -> Result<Self, UnknownMethod> {
+impl FromStr for FinishMethod {
+    type Err = FinishMethodError;
+    fn from_str(word: &str) -> Result<Self, FinishMethodError> {
         match word {
-            "merge" => Ok(Method::Merge),
-            "squash" => Ok(Method::Squash),
-            other => Err(UnknownMethod(other.to_owned())),
+            "merge" => Ok(FinishMethod::Merge),
+            "squash" => Ok(FinishMethod::Squash),
+            other => Err(FinishMethodError(other.to_owned())),
         }
     }
 }
@@ -48,16 +47,16 @@ pub enum FinishError {
     NoBase(String),
     #[error("`{0}` was moved meanwhile")]
     Moved(String),
-    /// The base is checked out somewhere, and moving it there could lose something.
+    /// The base is checked out elsewhere, and moving it there could lose something.
     #[error("`{base}` is checked out at {}, which {why}", path.display())]
     DirtyCheckout { base: String, path: PathBuf, why: String },
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
-/// What was done.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishOutcome {
     /// The base's branch.
     pub base: BranchName,
     pub commit: CommitSha,
@@ -66,58 +65,64 @@ pub struct Finished {
 }
 
 /// Merges `branch`, which is at `head`, into its base `base_name` (`main`, `origin/main`). A base that
-/// has it already is left as it is: whoever was cut short after the merge may ask again.
-pub async fn finish(
+/// already contains it is left as it is: a caller that was interrupted after the merge may call again.
+pub async fn merge_into_base(
     repo: &Repository,
     branch: &BranchName,
     head: &CommitSha,
     base_name: &str,
-    method: Method,
-) -> Result<Finished, FinishError> {
-    let target = target(repo, base_name).await?;
-    let already = |target: &Target| Finished { base: target.base.clone(), commit: target.tip.clone(), updated: vec![] };
+    method: FinishMethod,
+) -> Result<FinishOutcome, FinishError> {
+    let target = find_merge_target(repo, base_name).await?;
+    let already = |target: &FinishTarget| FinishOutcome {
+        base: target.base.clone(),
+        commit: target.tip.clone(),
+        updated: vec![],
+    };
     if repo.is_ancestor(head, &target.tip).await? {
         return Ok(already(&target));
     }
     let checkouts = checkouts_of(repo, &target.base).await?;
-    // Set while checkouts are being updated: the commit that they are brought to.
+    // Exists while checkouts are being updated: the commit that they are being updated to.
     let pending = format!("refs/grove/finish/{branch}");
     let cut_short = repo.commit_of(&pending).await?;
     for checkout in &checkouts {
         let Some(why) = checkout.find_obstacle(repo).await? else { continue };
         match (&cut_short, &target.local) {
             (Some(commit), Some(base)) if checkout.is_exactly(repo, commit).await? => {
-                checkout.update(repo, commit, base).await?;
+                checkout.update_checkout(repo, commit, base).await?;
             }
-            _ => return Err(checkout.refuse(&target.base, why)),
+            _ => return Err(checkout.dirty_checkout_error(&target.base, why)),
         }
     }
     let tree = merged_tree(repo, branch, head, &target).await?;
-    if method == Method::Squash && tree == repo.tree_of(&target.tip).await? {
+    if method == FinishMethod::Squash && tree == repo.tree_of(&target.tip).await? {
         return Ok(already(&target));
     }
-    let commit = commit(repo, branch, head, &target.tip, &tree, method).await?;
-    repo.command("update-ref").args([pending.as_str(), commit.as_str()]).run().await?;
+    let commit = create_merge_commit(repo, branch, head, &target.tip, &tree, method).await?;
+    repo.new_command("update-ref").args([pending.as_str(), commit.as_str()]).run().await?;
     let finished = move_base(repo, &target, &checkouts, commit, &format!("grove: {branch} is finished")).await;
-    repo.command("update-ref").args(["-d", &pending]).run().await?;
+    repo.new_command("update-ref").args(["-d", &pending]).run().await?;
     finished
 }
 
-/// Moves the base and the checkouts that are on it to a commit, or nothing.
+/// Moves the base and the checkouts that are on it to a commit, or changes nothing.
 async fn move_base(
     repo: &Repository,
-    target: &Target,
-    checkouts: &[Checkout],
+    target: &FinishTarget,
+    checkouts: &[BaseCheckout],
     commit: CommitSha,
     why: &str,
-) -> Result<Finished, FinishError> {
-    let mut updated: Vec<&Checkout> = Vec::new();
+) -> Result<FinishOutcome, FinishError> {
+    let mut updated: Vec<&BaseCheckout> = Vec::new();
     if let Some(from) = &target.local {
         for checkout in checkouts {
-            if let Err(error) = checkout.update(repo, from, &commit).await {
+            if let Err(error) = checkout.update_checkout(repo, from, &commit).await {
                 take_back(repo, &updated, &commit, from).await;
                 return Err(match error {
-                    GitError::Failed { line, .. } => checkout.refuse(&target.base, format!("is in the way: {line}")),
+                    GitError::Failed { line, .. } => {
+                        checkout.dirty_checkout_error(&target.base, format!("is in the way: {line}"))
+                    }
                     other => other.into(),
                 });
             }
@@ -128,7 +133,7 @@ async fn move_base(
     match repo.move_ref(&full_ref, target.local.as_ref(), &commit, why).await {
         Ok(()) => {
             let updated = updated.iter().map(|checkout| checkout.path.clone()).collect();
-            Ok(Finished { base: target.base.clone(), commit, updated })
+            Ok(FinishOutcome { base: target.base.clone(), commit, updated })
         }
         Err(error) => {
             if let Some(from) = &target.local {
@@ -144,14 +149,14 @@ async fn move_base(
     }
 }
 
-/// Whether merging `branch`, which is at `head`, into its base would conflict.
+/// Tells whether merging `branch`, which is at `head`, into its base would conflict.
 pub async fn would_conflict(
     repo: &Repository,
     branch: &BranchName,
     head: &CommitSha,
     base_name: &str,
 ) -> Result<bool, FinishError> {
-    let target = target(repo, base_name).await?;
+    let target = find_merge_target(repo, base_name).await?;
     match merged_tree(repo, branch, head, &target).await {
         Ok(_) => Ok(false),
         Err(FinishError::Conflict { .. }) => Ok(true),
@@ -159,37 +164,38 @@ pub async fn would_conflict(
     }
 }
 
-/// The paths of all checkouts that are on a base (`main`, `origin/main`): they change with it.
+/// Returns the paths of all checkouts that are on a base (`main`, `origin/main`): they change with
+/// it.
 pub async fn checkouts_on_base(repo: &Repository, base_name: &str) -> Result<Vec<PathBuf>, FinishError> {
-    let target = target(repo, base_name).await?;
+    let target = find_merge_target(repo, base_name).await?;
     Ok(checkouts_of(repo, &target.base).await?.into_iter().map(|checkout| checkout.path).collect())
 }
 
 /// A checkout that is on the base.
-struct Checkout {
+struct BaseCheckout {
     path: PathBuf,
     git_dir: PathBuf,
 }
 
-/// All checkouts that are on a branch, or come back to it when an operation there ends.
-async fn checkouts_of(repo: &Repository, branch: &BranchName) -> Result<Vec<Checkout>, FinishError> {
+/// Returns all checkouts that are on a branch, or that return to it when an operation there ends.
+async fn checkouts_of(repo: &Repository, branch: &BranchName) -> Result<Vec<BaseCheckout>, FinishError> {
     let mut found = Vec::new();
-    for (number, entry) in repo.worktrees().await?.into_iter().enumerate() {
+    for (number, entry) in repo.list_worktrees().await?.into_iter().enumerate() {
         if matches!(entry.head, parse::WorktreeHead::Bare) {
             continue;
         }
-        let unreadable = |error: std::io::Error| GitError::unreadable("worktree list", error.to_string());
+        let unreadable = |error: std::io::Error| GitError::unreadable_output("worktree list", error.to_string());
         // The main checkout comes first.
         let git_dir = if number == 0 {
             Some(repo.common_dir.clone())
         } else {
-            let entries = links::entries(&repo.common_dir).map_err(unreadable)?;
+            let entries = links::list_entries(&repo.common_dir).map_err(unreadable)?;
             entries.into_iter().find(|dir| links::worktree_of(dir).is_ok_and(|path| path.as_ref() == Some(&entry.path)))
         };
-        let on = entry.branch() == Some(branch.as_str());
+        let on = entry.branch_name() == Some(branch.as_str());
         let waiting = git_dir.as_deref().is_some_and(|dir| look::is_waiting_for(dir, branch));
         match git_dir {
-            Some(git_dir) if on || waiting => found.push(Checkout { path: entry.path, git_dir }),
+            Some(git_dir) if on || waiting => found.push(BaseCheckout { path: entry.path, git_dir }),
             None if on => {
                 let (base, path) = (branch.to_string(), entry.path);
                 let why = "git cannot find any more".to_owned();
@@ -201,17 +207,17 @@ async fn checkouts_of(repo: &Repository, branch: &BranchName) -> Result<Vec<Chec
     Ok(found)
 }
 
-impl Checkout {
-    fn place<'a>(&'a self, repo: &'a Repository) -> Place<'a> {
-        Place::Worktree { work_tree: &self.path, git_dir: &self.git_dir, common_dir: &repo.common_dir }
+impl BaseCheckout {
+    fn git_location<'a>(&'a self, repo: &'a Repository) -> GitLocation<'a> {
+        GitLocation::Worktree { work_tree: &self.path, git_dir: &self.git_dir, common_dir: &repo.common_dir }
     }
 
-    fn refuse(&self, base: &BranchName, why: String) -> FinishError {
+    fn dirty_checkout_error(&self, base: &BranchName, why: String) -> FinishError {
         FinishError::DirtyCheckout { base: base.to_string(), path: self.path.clone(), why }
     }
 
-    /// Why it cannot be updated, if it cannot. Files that git does not know are no reason, unless they
-    /// stand in the way, which git itself refuses.
+    /// Returns the reason why the checkout cannot be updated, if there is one. Untracked files are no reason,
+    /// unless they are in the way; git itself refuses those.
     async fn find_obstacle(&self, repo: &Repository) -> Result<Option<String>, GitError> {
         if !self.path.is_dir() {
             return Ok(Some("is not there".to_owned()));
@@ -219,54 +225,61 @@ impl Checkout {
         if let Some(operation) = look::in_progress(&self.git_dir) {
             return Ok(Some(format!("has a {operation} in progress")));
         }
-        let status = repo.git().command(self.place(repo), "status");
+        let status = repo.git().new_command(self.git_location(repo), "status");
         let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--ignore-submodules=none"];
         let status = status.args(flags).inspecting_worktree().run().await?;
-        if parse::status(&status.stdout)?.is_changed() {
+        if parse::parse_status(&status.stdout)?.is_changed() {
             return Ok(Some("has uncommitted changes".to_owned()));
         }
         let hidden = look::hidden_changes(repo, &self.path, &self.git_dir).await?;
         Ok(hidden.first().map(|file| format!("has changes that are hidden from git ({})", file.display())))
     }
 
-    /// Whether index and files are those of a commit: nobody has touched them since we wrote them.
+    /// Tells whether index and files are those of a commit: no other process has changed them since
+    /// we wrote them.
     async fn is_exactly(&self, repo: &Repository, commit: &CommitSha) -> Result<bool, GitError> {
-        let index = repo.git().command(self.place(repo), "diff-index").args(["--quiet", "--cached", commit.as_str()]);
-        let files = repo.git().command(self.place(repo), "diff-files").args(["--quiet", "--ignore-submodules=none"]);
+        let index = repo.git().new_command(self.git_location(repo), "diff-index").args([
+            "--quiet",
+            "--cached",
+            commit.as_str(),
+        ]);
+        let files =
+            repo.git().new_command(self.git_location(repo), "diff-files").args(["--quiet", "--ignore-submodules=none"]);
         Ok(index.inspecting_index().run_for(&[0, 1]).await?.code == 0
             && files.inspecting_worktree().run_for(&[0, 1]).await?.code == 0
             && look::hidden_changes(repo, &self.path, &self.git_dir).await?.is_empty())
     }
 
-    /// Brings index and files from one commit to another, or changes nothing.
-    async fn update(&self, repo: &Repository, from: &CommitSha, to: &CommitSha) -> Result<(), GitError> {
-        let refresh = repo.git().command(self.place(repo), "update-index").args(["-q", "--refresh"]);
-        refresh.long().run_for(&[0, 1]).await?;
-        let update = repo.git().command(self.place(repo), "read-tree").args(["-m", "-u"]);
-        update.args(["--no-recurse-submodules", from.as_str(), to.as_str()]).long().run().await.map(drop)
+    /// Updates index and files from one commit to another, or changes nothing.
+    async fn update_checkout(&self, repo: &Repository, from: &CommitSha, to: &CommitSha) -> Result<(), GitError> {
+        let refresh = repo.git().new_command(self.git_location(repo), "update-index").args(["-q", "--refresh"]);
+        refresh.with_long_timeout().run_for(&[0, 1]).await?;
+        let update = repo.git().new_command(self.git_location(repo), "read-tree").args(["-m", "-u"]);
+        update.args(["--no-recurse-submodules", from.as_str(), to.as_str()]).with_long_timeout().run().await.map(drop)
     }
 }
 
-/// The base did not move after all: checkouts that were updated go back to where it is.
-async fn take_back(repo: &Repository, updated: &[&Checkout], from: &CommitSha, to: &CommitSha) {
+/// Moves checkouts that were updated back to the base's commit, because the base did not move after
+/// all.
+async fn take_back(repo: &Repository, updated: &[&BaseCheckout], from: &CommitSha, to: &CommitSha) {
     for checkout in updated {
-        if let Err(error) = checkout.update(repo, from, to).await {
-            tracing::error!("{} could not be taken back to {}: {error}", checkout.path.display(), to.short());
+        if let Err(error) = checkout.update_checkout(repo, from, to).await {
+            tracing::error!("{} could not be taken back to {}: {error}", checkout.path.display(), to.short_sha());
         }
     }
 }
 
-struct Target {
+struct FinishTarget {
     base: BranchName,
-    /// Where the local branch is, if there is one.
+    /// The commit of the local branch, if it exists.
     local: Option<CommitSha>,
-    /// What is merged into.
+    /// The commit that is merged into.
     tip: CommitSha,
 }
 
-/// The local branch of a base, and the newer of it and of what it follows.
-async fn target(repo: &Repository, base_name: &str) -> Result<Target, FinishError> {
-    let remotes = repo.remotes().await?;
+/// Finds the local branch of a base, and the newer of its tip and its upstream's tip.
+async fn find_merge_target(repo: &Repository, base_name: &str) -> Result<FinishTarget, FinishError> {
+    let remotes = repo.list_remotes().await?;
     let of_remote = remotes.iter().find_map(|remote| base_name.strip_prefix(&format!("{}/", remote.name)));
     let name = of_remote.unwrap_or_else(|| base_name.strip_prefix("refs/heads/").unwrap_or(base_name));
     let base = BranchName::parse(name).map_err(|_| FinishError::NoBase(base_name.to_owned()))?;
@@ -283,50 +296,55 @@ async fn target(repo: &Repository, base_name: &str) -> Result<Target, FinishErro
         (Some(local), Some(remote)) if repo.is_ancestor(&remote, local).await? => local.clone(),
         _ => return Err(FinishError::Diverged(name.to_owned())),
     };
-    Ok(Target { base, local, tip })
+    Ok(FinishTarget { base, local, tip })
 }
 
 async fn merged_tree(
     repo: &Repository,
     branch: &BranchName,
     head: &CommitSha,
-    target: &Target,
+    target: &FinishTarget,
 ) -> Result<String, FinishError> {
-    let merge =
-        repo.command("merge-tree").disarmed(Programs::All).args(["--write-tree", "-z", "--name-only", "--no-messages"]);
-    let output = merge.args([target.tip.as_str(), head.as_str()]).long().run_for(&[0, 1]).await?;
+    let merge = repo.new_command("merge-tree").without_programs(BlockedPrograms::All).args([
+        "--write-tree",
+        "-z",
+        "--name-only",
+        "--no-messages",
+    ]);
+    let output = merge.args([target.tip.as_str(), head.as_str()]).with_long_timeout().run_for(&[0, 1]).await?;
     let mut fields = output.stdout.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let tree = fields.next().map(|tree| String::from_utf8_lossy(tree).into_owned()).unwrap_or_default();
     if output.code == 0 {
         return Ok(tree);
     }
-    let files = fields.map(|name| parse::path(name).display().to_string()).collect();
+    let files = fields.map(|name| parse::path_from_bytes(name).display().to_string()).collect();
     Err(FinishError::Conflict { branch: branch.clone(), base: target.base.to_string(), files })
 }
 
-async fn commit(
+async fn create_merge_commit(
     repo: &Repository,
     branch: &BranchName,
     head: &CommitSha,
     base: &CommitSha,
     tree: &str,
-    method: Method,
+    method: FinishMethod,
 ) -> Result<CommitSha, FinishError> {
-    // Whoever made the last commit made the work.
-    let author = repo.command("show").args(["-s", "--format=%an%n%ae%n%aI", head.as_str()]).text().await?;
+    // The author of the last commit is the author of the work.
+    let author = repo.new_command("show").args(["-s", "--format=%an%n%ae%n%aI", head.as_str()]).run_to_text().await?;
     let mut author = author.lines();
     let [name, mail, date] = [author.next(), author.next(), author.next()].map(Option::unwrap_or_default);
     let message = match method {
-        Method::Merge => format!("Merge branch '{branch}'\n"),
-        Method::Squash => {
-            let log = repo.command("log").args(["--reverse", "--no-merges", "--format=* %s"]);
-            let subjects = log.arg(format!("{base}..{head}")).text().await?;
+        FinishMethod::Merge => format!("Merge branch '{branch}'\n"),
+        FinishMethod::Squash => {
+            let log = repo.new_command("log").args(["--reverse", "--no-merges", "--format=* %s"]);
+            let subjects = log.arg(format!("{base}..{head}")).run_to_text().await?;
             format!("{branch}\n\n{subjects}\n")
         }
     };
-    let make = repo.command("commit-tree").args([tree, "-p", base.as_str()]);
-    let make = if method == Method::Merge { make.args(["-p", head.as_str()]) } else { make };
-    let make = make.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", mail).env("GIT_AUTHOR_DATE", date);
-    let id = make.args(["-F", "-"]).stdin(message).text().await?;
-    Ok(id.parse().map_err(|_| GitError::unreadable("commit-tree", id))?)
+    let make = repo.new_command("commit-tree").args([tree, "-p", base.as_str()]);
+    let make = if method == FinishMethod::Merge { make.args(["-p", head.as_str()]) } else { make };
+    let make =
+        make.with_env("GIT_AUTHOR_NAME", name).with_env("GIT_AUTHOR_EMAIL", mail).with_env("GIT_AUTHOR_DATE", date);
+    let id = make.args(["-F", "-"]).with_stdin(message).run_to_text().await?;
+    Ok(id.parse().map_err(|_| GitError::unreadable_output("commit-tree", id))?)
 }

@@ -1,18 +1,18 @@
-//! Which worktree has a branch checked out, and whether its folder is there.
+//! Finds the worktree that has a branch checked out, and checks that its folder exists.
 
 use std::path::PathBuf;
 use std::{fmt, io};
 
 use crate::parse::WorktreeEntry;
 
-/// What stands behind git's entry for a worktree that holds a branch.
+/// The state of the worktree that holds a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HolderState {
     MainCheckout,
     Worktree,
-    /// Its folder was deleted; git has not noticed yet.
+    /// The folder was deleted; git has not noticed yet.
     Gone,
-    /// The same, and the entry is locked: its disk may be away.
+    /// The folder is missing and the entry is locked: its disk may not be mounted.
     GoneAndLocked,
 }
 
@@ -25,9 +25,9 @@ impl fmt::Display for HolderState {
     }
 }
 
-/// Finds the worktree that has a branch checked out, in git's list, whose first is the main checkout.
+/// Finds the worktree that has a branch checked out in git's list, which starts with the main checkout.
 pub(crate) fn find_holder(worktrees: &[WorktreeEntry], branch: &str) -> Option<(PathBuf, HolderState)> {
-    let at = worktrees.iter().position(|entry| entry.branch() == Some(branch))?;
+    let at = worktrees.iter().position(|entry| entry.branch_name() == Some(branch))?;
     let entry = &worktrees[at];
     let gone = entry.path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let state = match (at, gone, &entry.locked) {

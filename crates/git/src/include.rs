@@ -1,10 +1,10 @@
-//! Git-ignored files that the work needs (`.env`, local settings), copied into a new worktree.
+//! Copies git-ignored files that the work needs (`.env`, local settings) into a new worktree.
 //!
 //! `.worktreeinclude` in the canonical checkout and the setting `worktree.copy` name them in
-//! gitignore syntax. Git itself does the matching; a file is copied when the patterns match it,
-//! the canonical checkout does not track it and the new worktree ignores it, so that a copy never
-//! shows up as a change. Nothing is followed out of either tree: files are opened beneath their
-//! roots, and a link that points outside is refused while the rest is copied.
+//! gitignore syntax. Git itself does the matching; a file is copied when the patterns match it, the
+//! canonical checkout does not track it and the new worktree ignores it, so that a copy never shows
+//! up as a change. Nothing is followed out of either tree: files are opened beneath their roots,
+//! and a link that points outside is refused while the rest is copied.
 
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -14,15 +14,15 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, PermissionsExt};
 use rustix::fs::ioctl_ficlone;
 
-use crate::parse::path as parse_path;
-use crate::{GitError, Place, Repository};
+use crate::parse::path_from_bytes as parse_path;
+use crate::{GitError, GitLocation, Repository};
 
 pub const INCLUDE_FILE: &str = ".worktreeinclude";
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Included {
+pub struct IncludeOutcome {
     pub copied: usize,
-    /// What was asked for and not copied, each with the reason.
+    /// Files that were requested and not copied, each with the reason.
     pub refused: Vec<String>,
 }
 
@@ -34,9 +34,13 @@ pub enum IncludeError {
     Git(#[from] GitError),
 }
 
-/// Copies what the patterns name from the canonical checkout to `work_tree`.
-pub async fn copy_ignored(repo: &Repository, work_tree: &Path, setting: &[String]) -> Result<Included, IncludeError> {
-    let mut included = Included::default();
+/// Copies the files that the patterns name from the canonical checkout to `work_tree`.
+pub async fn copy_ignored(
+    repo: &Repository,
+    work_tree: &Path,
+    setting: &[String],
+) -> Result<IncludeOutcome, IncludeError> {
+    let mut included = IncludeOutcome::default();
     if repo.bare {
         return Ok(included);
     }
@@ -60,7 +64,7 @@ pub async fn copy_ignored(repo: &Repository, work_tree: &Path, setting: &[String
         return Ok(included);
     }
 
-    let mut wanted = matching(repo, &patterns).await?;
+    let mut wanted = matching_files(repo, &patterns).await?;
     wanted.retain(|path| {
         let behind_link = path.ancestors().skip(1).any(|dir| {
             let there = work_tree.join(dir).symlink_metadata();
@@ -75,7 +79,7 @@ pub async fn copy_ignored(repo: &Repository, work_tree: &Path, setting: &[String
     let from = Dir::open_ambient_dir(&repo.root, ambient_authority()).map_err(unreadable)?;
     let to = Dir::open_ambient_dir(work_tree, ambient_authority()).map_err(unreadable)?;
     for path in ignored {
-        match copy(&from, &to, &path) {
+        match copy_file(&from, &to, &path) {
             Ok(true) => included.copied += 1,
             Ok(false) => {}
             Err(why) => included.refused.push(format!("`{}` was not copied: {why}", path.display())),
@@ -84,13 +88,15 @@ pub async fn copy_ignored(repo: &Repository, work_tree: &Path, setting: &[String
     Ok(included)
 }
 
-/// Files of the canonical checkout that git does not track and the patterns match.
-async fn matching(repo: &Repository, patterns: &[String]) -> Result<Vec<PathBuf>, GitError> {
-    let place = Place::Worktree { work_tree: &repo.root, git_dir: &repo.common_dir, common_dir: &repo.common_dir };
-    let list = repo.git().command(place, "ls-files").args(["-z", "--others", "--ignored"]);
-    let output = list.args(patterns.iter().map(|pattern| format!("--exclude={pattern}"))).long().run().await?;
+/// Returns the untracked files of the canonical checkout that the patterns match.
+async fn matching_files(repo: &Repository, patterns: &[String]) -> Result<Vec<PathBuf>, GitError> {
+    let place =
+        GitLocation::Worktree { work_tree: &repo.root, git_dir: &repo.common_dir, common_dir: &repo.common_dir };
+    let list = repo.git().new_command(place, "ls-files").args(["-z", "--others", "--ignored"]);
+    let output =
+        list.args(patterns.iter().map(|pattern| format!("--exclude={pattern}"))).with_long_timeout().run().await?;
     let paths = output.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse_path);
-    // A slash at the end names a repository of its own, which is not a file to copy.
+    // A slash at the end marks a nested repository, which is not a file to copy.
     Ok(paths.filter(|path| !path.as_os_str().as_bytes().ends_with(b"/")).collect())
 }
 
@@ -101,13 +107,13 @@ async fn ignored_in(repo: &Repository, work_tree: &Path, paths: &[PathBuf]) -> R
         stdin.push(0);
     }
     // Exit code 1: none is ignored.
-    let check = repo.git().command(Place::Dir(work_tree), "check-ignore").args(["-z", "--stdin"]);
-    let output = check.stdin(stdin).run_for(&[0, 1]).await?;
+    let check = repo.git().new_command(GitLocation::Dir(work_tree), "check-ignore").args(["-z", "--stdin"]);
+    let output = check.with_stdin(stdin).run_for(&[0, 1]).await?;
     Ok(output.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse_path).collect())
 }
 
-/// Whether the file was copied; one that the worktree has already stays as it is.
-fn copy(from: &Dir, to: &Dir, path: &Path) -> Result<bool, String> {
+/// Copies one file and tells whether it did; a file that the worktree already has stays as it is.
+fn copy_file(from: &Dir, to: &Dir, path: &Path) -> Result<bool, String> {
     let text = |error: io::Error| error.to_string();
     if to.symlink_metadata(path).is_ok() {
         return Ok(false);
@@ -142,12 +148,12 @@ fn copy(from: &Dir, to: &Dir, path: &Path) -> Result<bool, String> {
             target.write_all(&buffer[..read]).map_err(text)?;
         }
     }
-    // The mode once more: what was asked for at creation passed through the umask.
+    // Set the mode again: the umask reduced the one that was given at creation.
     target.set_permissions(cap_std::fs::Permissions::from_mode(mode)).map_err(text)?;
     Ok(true)
 }
 
-/// Whether a relative link at `path` points to something inside the tree, by its words alone.
+/// Tells whether a relative link at `path` points inside the tree, judged by its text alone.
 fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count() as isize - 1;
     for part in target.components() {

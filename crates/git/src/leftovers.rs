@@ -1,4 +1,5 @@
-//! Small files and folders in `.git/grove` that one call of git needs, left there by a crash.
+//! Removes small files and folders in `.git/grove` that one call of git needed and a crash left
+//! behind.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -6,13 +7,13 @@ use std::{fs, io};
 
 use grove_model::Nonce;
 
-/// How their names begin; a nonce follows.
-const PREFIXES: [&str; 4] = ["network-", "config-", "scratch-", "index-"];
-/// No call runs that long.
-const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
+/// The prefixes of their names; a nonce follows.
+const LEFTOVER_PREFIXES: [&str; 4] = ["network-", "config-", "scratch-", "index-"];
+/// No call of git runs this long.
+const MIN_LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
-/// Takes away what a crash left, and gives it.
-pub fn sweep(common_dir: &Path) -> io::Result<Vec<PathBuf>> {
+/// Removes the files and folders that a crash left behind, and returns their paths.
+pub fn sweep_leftovers(common_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(common_dir.join("grove")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
@@ -22,15 +23,17 @@ pub fn sweep(common_dir: &Path) -> io::Result<Vec<PathBuf>> {
         let entry = entry?;
         let name = entry.file_name();
         let ours = name.to_str().is_some_and(|name| {
-            PREFIXES.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<Nonce>().is_ok()))
+            LEFTOVER_PREFIXES
+                .iter()
+                .any(|prefix| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<Nonce>().is_ok()))
         });
-        // A clock that went back proves nothing.
+        // If the clock was set back, the age proves nothing.
         let age = entry.metadata()?.modified().ok().and_then(|then| SystemTime::now().duration_since(then).ok());
-        if !ours || age.is_none_or(|age| age < LEFTOVER_AGE) {
+        if !ours || age.is_none_or(|age| age < MIN_LEFTOVER_AGE) {
             continue;
         }
         let path = entry.path();
-        // Of a folder, the links in it go and not what they lead to.
+        // For a folder, the links in it are deleted, not their targets.
         if entry.file_type()?.is_dir() {
             fs::remove_dir_all(&path)?
         } else {
@@ -58,13 +61,13 @@ mod tests {
             fs::create_dir(folder).unwrap();
             std::os::unix::fs::symlink(&objects, folder.join("objects")).unwrap();
         }
-        let past = SystemTime::now() - 2 * LEFTOVER_AGE;
+        let past = SystemTime::now() - 2 * MIN_LEFTOVER_AGE;
         for folder in [&old, &strange] {
             fs::File::open(folder).unwrap().set_modified(past).unwrap();
         }
-        assert_eq!(sweep(dir.path()).unwrap(), std::slice::from_ref(&old));
+        assert_eq!(sweep_leftovers(dir.path()).unwrap(), std::slice::from_ref(&old));
         assert!(!old.exists() && young.exists() && strange.exists());
         assert_eq!(fs::read_to_string(objects.join("pack")).unwrap(), "precious");
-        assert_eq!(sweep(&dir.path().join("nowhere")).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(sweep_leftovers(&dir.path().join("nowhere")).unwrap(), Vec::<PathBuf>::new());
     }
 }

@@ -1,26 +1,35 @@
 //! Git, by subprocess. This crate is the only place that spawns git.
 //!
-//! * [`command`]: the one builder that every call goes through.
-//! * [`environment`]: the variables of every call, built from nothing.
-//! * [`inspections`]: one look at a time at a worktree that an agent can write.
-//! * [`planted`]: programs that a repository's own config names, which do not run.
-//! * [`credentials`]: what git shows to a remote.
-//! * [`network`]: the git directory of ours from which a remote is talked to.
-//! * [`push`]: a branch goes to its remote.
-//! * [`processes`]: ending all that a call started.
+//! * [`command`]: the builder of every call to git; its modules are `environment` (the variables of
+//!   every call), `inspections` (one inspection at a time of a worktree that an agent can write),
+//!   `planted` (blocks programs that a repository's own config names) and [`credentials`] (what git
+//!   sends to a remote).
+//! * [`network`]: the temporary git directory from which calls connect to a remote.
+//! * `remote_options`: how remotes are contacted for one caller.
+//! * [`processes`]: ends every process that a call started.
+//! * [`lock`]: file locks among Grovekeeper's own processes.
+//! * `durable`: durable writes, and reads that never block.
+//! * [`error`], [`redact`]: the errors of git, and messages without credentials.
 //! * [`parse`]: pure parsers of git's machine-readable output.
-//! * [`repository`]: which repository a path belongs to, and its canonical checkout.
-//! * [`base`]: which commit new work starts from.
+//! * [`repository`]: finds the repository of a path, and its canonical checkout.
+//! * [`clone`]: clones a repository.
+//! * [`refs`], [`upstream`]: read and write refs, and the upstream of a branch.
+//! * [`links`]: the links between a worktree and git's entry for it.
+//! * [`base`], [`refresh`]: choose the commit that new work starts from, and update bases.
 //! * [`checked_out`]: what is checked out in a worktree now.
-//! * [`holder`]: which worktree has a branch checked out.
-//! * [`worktree`]: making a worktree, proving that it is right, taking it back.
-//! * [`removal`]: taking a worktree away so that nothing is lost, and bringing it back.
-//! * [`verdict`]: whether the work on a branch is in its base.
-//! * [`finish`]: merging a finished branch into its base.
-//! * [`files`]: files as a commit has them.
-//! * [`reading`]: a worktree to look at, which is gone afterwards.
-//! * [`leftovers`]: what calls that a crash ended have left.
-//! * [`quarantine`]: entries that would break everybody else.
+//! * [`holder`]: finds the worktree that has a branch checked out.
+//! * [`worktree`]: creates a worktree, verifies it and undoes a creation.
+//! * [`include`], [`submodules`]: ignored files and submodules of a new worktree.
+//! * `settled`: asks git cheaply whether anything changed since a checkout.
+//! * [`removal`]: moves a worktree to the trash without loss, and restores it.
+//! * [`verdict`]: tells whether the work on a branch is in its base.
+//! * [`sync`]: merges the base, or a pull request's newer head, into a worktree.
+//! * [`push`]: pushes a branch to its remote.
+//! * [`finish`]: merges a finished branch into its base.
+//! * [`files`]: reads files of a commit.
+//! * [`reading`]: snapshots, worktrees that are only read and then removed.
+//! * [`leftovers`]: removes files of calls that a crash ended.
+//! * [`quarantine`]: moves broken entries aside that would break the whole repository.
 
 pub mod base;
 pub mod checked_out;
@@ -54,8 +63,8 @@ pub mod upstream;
 pub mod verdict;
 pub mod worktree;
 
-pub use command::{Git, Place, credentials};
+pub use command::{Git, GitLocation, credentials};
 pub use error::GitError;
-pub use remote_options::{OnWait, RemoteOptions};
-pub use removal::Look;
+pub use remote_options::{RemoteOptions, WaitCallback};
+pub use removal::RemovalCheck;
 pub use repository::Repository;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::processes::signal_all;
 
-/// Held until dropped.
+/// A file lock that is held until the value is dropped.
 #[derive(Debug)]
 pub struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
@@ -32,29 +32,30 @@ pub async fn repository_lock(common_dir: &Path, name: &str) -> io::Result<FileLo
     wait_for(&grove_dir(common_dir)?.join(name)).await
 }
 
-/// The same with a file that the caller names.
+/// Waits for the lock in the file that the caller names. Polls, so that a caller that gives up
+/// leaves no thread behind.
 pub async fn file_lock(path: &Path) -> io::Result<FileLock> {
     wait_for(path).await
 }
 
-/// The locks of a place where agents work, in files beside each other.
+/// The lock files of an environment where agents work, next to each other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Locks {
-    /// Held alone by whoever moves the place, shared by everything that runs there.
+pub struct LockFiles {
+    /// Exclusive for the process that moves the environment, shared by everything that runs there.
     shared: PathBuf,
-    /// Held by every process of an agent's run, and nobody else.
+    /// Held by every process of an agent's run, and by no other process.
     alone: PathBuf,
-    /// Held by whoever's turn it is.
+    /// Held by the process whose turn it is.
     turn: PathBuf,
 }
 
-impl Locks {
+impl LockFiles {
     pub fn of_environment(common_dir: &Path, id: EnvironmentId) -> io::Result<Self> {
         Ok(Self::in_folder(&locks_dir(common_dir)?, &id.to_string()))
     }
 
-    /// The environments of which a file of a lock is there.
-    pub fn environments(common_dir: &Path) -> io::Result<BTreeSet<EnvironmentId>> {
+    /// Returns the environments that have a lock file.
+    pub fn locked_environments(common_dir: &Path) -> io::Result<BTreeSet<EnvironmentId>> {
         let entries = match std::fs::read_dir(common_dir.join("grove/locks")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
             other => other?,
@@ -74,21 +75,26 @@ impl Locks {
         Self { shared: file(""), alone: file(".run"), turn: file(".turn") }
     }
 
-    /// Deletes the files that no process holds, for a place that is gone for good.
+    /// Deletes the files that no process holds, for an environment that is gone for good.
     pub fn delete_files(&self) -> io::Result<()> {
         [&self.shared, &self.alone, &self.turn].into_iter().try_for_each(|file| delete_unheld(file))
     }
 
     /// Waits for the turn: one agent at a time works there.
-    pub async fn turn(&self) -> io::Result<FileLock> {
+    pub async fn wait_for_turn(&self) -> io::Result<FileLock> {
         wait_for(&self.turn).await
     }
 
-    /// Takes what a run holds, for this process and for all that it starts; whoever moves the place must
-    /// have it alone. `None`: somebody is moving it, or something else runs there.
-    pub fn hold(&self) -> io::Result<Option<RunLocks>> {
-        // One that is inherited, and one that an agent cannot let go.
-        let mut locks = RunLocks { ours: open(&self.shared)?, shared: open(&self.shared)?, alone: open(&self.alone)? };
+    /// Takes the locks of a run, for this process and for all that it starts; a process that moves the
+    /// environment needs them exclusively. `None` if another process is moving it, or something else runs
+    /// there.
+    pub fn try_hold_run(&self) -> io::Result<Option<RunLocks>> {
+        // Two shared locks: one that children inherit, and one that an agent cannot release.
+        let mut locks = RunLocks {
+            ours: open_lock_file(&self.shared)?,
+            shared: open_lock_file(&self.shared)?,
+            alone: open_lock_file(&self.alone)?,
+        };
         let (share, have) = (FlockOperation::NonBlockingLockShared, FlockOperation::NonBlockingLockExclusive);
         let RunLocks { ours, shared, alone } = &mut locks;
         for (path, file, kind) in
@@ -103,29 +109,30 @@ impl Locks {
         Ok(Some(locks))
     }
 
-    /// Waits until nothing of an earlier run is left; what stays longer than `patience` is ended, since
-    /// nobody is there any more who would.
+    /// Waits until no process of an earlier run is left; those that stay longer than `patience` are killed,
+    /// since their supervisor is gone and no other process would end them.
     pub async fn wait_for_runs(&self, patience: Duration) -> io::Result<()> {
-        let mut file = open(&self.alone)?;
+        let mut file = open_lock_file(&self.alone)?;
         let began = Instant::now();
         loop {
             if try_lock(&self.alone, &mut file, FlockOperation::NonBlockingLockExclusive)? {
                 return Ok(flock(&file, FlockOperation::Unlock)?);
             }
             if began.elapsed() > patience {
-                signal_all(holders(&file, "WRITE")?, Signal::KILL);
+                signal_all(lock_holders(&file, "WRITE")?, Signal::KILL);
             }
             if began.elapsed() > patience * 2 {
                 return Err(io::Error::other("something of an earlier run does not end"));
             }
-            // Looking at every process is dear.
+            // Looking at every process is expensive.
             let pause = if began.elapsed() > patience { 200 } else { 20 };
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
     }
 }
 
-/// What the processes of a run hold, until this value goes and the last of them ends.
+/// The locks of a run. They are held until this value is dropped and the last process of the run
+/// ends.
 #[derive(Debug)]
 pub struct RunLocks {
     ours: File,
@@ -138,7 +145,7 @@ fn let_inherit(file: &File) -> io::Result<()> {
 }
 
 async fn wait_for(path: &Path) -> io::Result<FileLock> {
-    let mut file = open(path)?;
+    let mut file = open_lock_file(path)?;
     let mut pause = Duration::from_millis(1);
     while !try_lock(path, &mut file, FlockOperation::NonBlockingLockExclusive)? {
         tokio::time::sleep(pause).await;
@@ -147,13 +154,13 @@ async fn wait_for(path: &Path) -> io::Result<FileLock> {
     Ok(FileLock(file))
 }
 
-/// How often a lock's file may be deleted by others just before it is locked.
-const MAX_REOPENED: usize = 1000;
+/// The number of times that other processes may delete a lock's file just before it is locked.
+const MAX_LOCK_REOPENS: usize = 1000;
 
-/// Tries to lock `file`, which was opened at `path`; opens it again where it was deleted since. Whether
-/// it is locked.
+/// Tries to lock `file`, which was opened at `path`; opens it again if it was deleted since. Tells whether it
+/// is locked.
 fn try_lock(path: &Path, file: &mut File, kind: FlockOperation) -> io::Result<bool> {
-    for _ in 0..MAX_REOPENED {
+    for _ in 0..MAX_LOCK_REOPENS {
         let locked = match flock(&*file, kind) {
             Ok(()) => true,
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => false,
@@ -162,12 +169,12 @@ fn try_lock(path: &Path, file: &mut File, kind: FlockOperation) -> io::Result<bo
         if is_at(path, file)? {
             return Ok(locked);
         }
-        *file = open(path)?;
+        *file = open_lock_file(path)?;
     }
     Err(io::Error::other(format!("{} is deleted again and again", path.display())))
 }
 
-/// Whether an open file is the one at `path`.
+/// Tells whether an open file is the one at `path`.
 fn is_at(path: &Path, file: &File) -> io::Result<bool> {
     let ours = file.metadata()?;
     match path.metadata() {
@@ -177,7 +184,7 @@ fn is_at(path: &Path, file: &File) -> io::Result<bool> {
     }
 }
 
-/// Opens the file of a lock, if it is there.
+/// Opens the file of a lock, if it exists.
 fn open_existing(path: &Path) -> io::Result<Option<File>> {
     match OpenOptions::new().write(true).open(path) {
         Ok(file) => Ok(Some(file)),
@@ -186,7 +193,7 @@ fn open_existing(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Deletes the file of a lock that no process holds.
+/// Deletes the file of a lock unless a process holds it.
 fn delete_unheld(path: &Path) -> io::Result<()> {
     let Some(file) = open_existing(path)? else { return Ok(()) };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -196,7 +203,7 @@ fn delete_unheld(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Our own directory inside the repository's: locks, staging, time stamps. Git ignores it.
+/// Returns our own directory inside the repository's: locks, staging, time stamps. Git ignores it.
 pub(crate) fn grove_dir(common_dir: &Path) -> io::Result<PathBuf> {
     let dir = common_dir.join("grove");
     std::fs::create_dir_all(&dir)?;
@@ -209,19 +216,19 @@ fn locks_dir(common_dir: &Path) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_lock_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
-/// Ends what is left of a run whose supervisor (`is_supervisor`, by process id) is gone, so that
-/// nobody is there any more who would. Whether there was anything.
+/// Ends the remaining processes of a run whose supervisor (`is_supervisor`, by process id) is gone,
+/// since no other process would end them. Tells whether there were any.
 pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(u32) -> bool) -> io::Result<bool> {
-    let Some(file) = open_existing(&Locks::of_environment(common_dir, id)?.alone)? else { return Ok(false) };
-    // Nobody has it: the usual case, and no reason to look at every process.
+    let Some(file) = open_existing(&LockFiles::of_environment(common_dir, id)?.alone)? else { return Ok(false) };
+    // No process holds it: the usual case, and no reason to look at every process.
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         return Ok(false);
     }
-    let left = holders(&file, "WRITE")?;
+    let left = lock_holders(&file, "WRITE")?;
     if left.is_empty() || left.iter().any(|process| is_supervisor(*process)) {
         return Ok(false);
     }
@@ -229,8 +236,8 @@ pub fn end_orphans(common_dir: &Path, id: EnvironmentId, is_supervisor: impl Fn(
     Ok(true)
 }
 
-/// The other processes that hold a lock of this kind on a file.
-fn holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
+/// Returns the other processes that hold a lock of this kind on a file.
+fn lock_holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
     let ours = file.metadata()?;
     let same =
         |path: PathBuf| std::fs::metadata(path).is_ok_and(|meta| meta.dev() == ours.dev() && meta.ino() == ours.ino());
@@ -240,12 +247,12 @@ fn holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
         if id == std::process::id() || is_grove(id) {
             continue;
         }
-        // A process whose first thread has ended shows its files at the others.
+        // If the first thread of a process has ended, only its other threads list its files.
         let threads = std::fs::read_dir(process.path().join("task")).into_iter().flatten().flatten();
         let holds = |thread: PathBuf| {
             let mut open = std::fs::read_dir(thread.join("fd")).into_iter().flatten().flatten();
             open.any(|fd| {
-                // Whoever only has it open does not hold it.
+                // A process that only has the file open does not hold the lock.
                 let info = || std::fs::read_to_string(thread.join("fdinfo").join(fd.file_name())).unwrap_or_default();
                 let lock = |line: &str| line.starts_with("lock:") && line.contains("FLOCK") && line.contains(kind);
                 same(fd.path()) && info().lines().any(lock)
@@ -259,8 +266,8 @@ fn holders(file: &File, kind: &str) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Whether a process is another grove that only looks, such as a server: never one to be ended. What
-/// runs for an agent, `grove supervise`, is.
+/// Tells whether a process is another grove that only inspects, such as a server: it is never ended. `grove
+/// supervise`, which runs for an agent, may be ended.
 fn is_grove(process: u32) -> bool {
     let program = |path: String| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
     let ours = program("/proc/self/exe".to_owned());
@@ -270,74 +277,75 @@ fn is_grove(process: u32) -> bool {
 }
 
 /// The lock of one environment. Commands that run there share it and their children inherit it, so
-/// it is held for as long as any of them lives; whoever moves the environment holds it alone.
+/// it is held for as long as any of them lives; a process that moves the environment holds it
+/// exclusively.
 #[derive(Debug)]
 pub struct EnvironmentLock {
-    locks: Locks,
+    locks: LockFiles,
     file: Mutex<File>,
 }
 
-/// Who has an environment.
+/// The holder of an environment's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
-    /// We have it, alone.
+pub enum EnvironmentHolder {
+    /// This process, exclusively.
     Us,
-    /// Commands run there.
+    /// Commands that run there, by process id.
     Commands(Vec<u32>),
-    /// Somebody moves it at this moment.
+    /// Another process is moving the environment now.
     Mover,
 }
 
 impl EnvironmentLock {
     pub fn open(common_dir: &Path, id: EnvironmentId) -> io::Result<Self> {
-        let locks = Locks::of_environment(common_dir, id)?;
-        let file = Mutex::new(open(&locks.shared)?);
+        let locks = LockFiles::of_environment(common_dir, id)?;
+        let file = Mutex::new(open_lock_file(&locks.shared)?);
         Ok(Self { locks, file })
     }
 
-    /// Tries to have it alone.
-    pub fn try_alone(&self) -> io::Result<Holder> {
+    /// Tries to take the lock exclusively.
+    pub fn try_alone(&self) -> io::Result<EnvironmentHolder> {
         let (path, mut file) = (&self.locks.shared, self.file.lock().unwrap_or_else(PoisonError::into_inner));
         if try_lock(path, &mut file, FlockOperation::NonBlockingLockExclusive)? {
-            return Ok(Holder::Us);
+            return Ok(EnvironmentHolder::Us);
         }
         if !try_lock(path, &mut file, FlockOperation::NonBlockingLockShared)? {
-            return Ok(Holder::Mover);
+            return Ok(EnvironmentHolder::Mover);
         }
         flock(&*file, FlockOperation::Unlock)?;
-        Ok(Holder::Commands(holders(&file, "READ")?))
+        Ok(EnvironmentHolder::Commands(lock_holders(&file, "READ")?))
     }
 
-    /// Shares it with other commands; `false`: somebody moves the environment.
+    /// Shares the lock with other commands; `false` if another process is moving the environment.
     pub fn try_share(&self) -> io::Result<bool> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         try_lock(&self.locks.shared, &mut file, FlockOperation::NonBlockingLockShared)
     }
 
-    /// Lets the programs that this process becomes or starts inherit it.
+    /// Lets the programs that this process becomes or starts inherit the lock.
     pub fn let_inherit(&self) -> io::Result<()> {
         let_inherit(&self.file.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Deletes the files of the environment's locks, for an environment that is gone for good. Leaves
-    /// those that another process holds.
+    /// Deletes the environment's lock files, for an environment that is gone for good. Leaves those that
+    /// another process holds.
     pub fn delete_files(self) -> io::Result<()> {
-        if self.try_alone()? == Holder::Us {
+        if self.try_alone()? == EnvironmentHolder::Us {
             std::fs::remove_file(&self.locks.shared)?;
         }
-        // What was the lock is not at its path any more, and nothing holds the file that may be there now.
+        // The lock's file is no longer at its path, and no process holds a file that may be there now.
         self.locks.delete_files()
     }
 
-    /// Ends the commands that run in the environment: asked first, then not asked. Whether we have
-    /// it alone now.
+    /// Ends the commands that run in the environment: first by a request, then by force. Tells
+    /// whether this process has the lock exclusively now.
     pub async fn end_commands(&self) -> io::Result<bool> {
         for (signal, tries) in [(Signal::TERM, 150), (Signal::KILL, 150)] {
             for _ in 0..tries {
                 match self.try_alone()? {
-                    Holder::Us => return Ok(true),
-                    Holder::Mover => {}
-                    Holder::Commands(processes) => signal_all(processes, signal),
+                    EnvironmentHolder::Us => return Ok(true),
+                    EnvironmentHolder::Mover => {}
+                    EnvironmentHolder::Commands(processes) => signal_all(processes, signal),
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -1,10 +1,10 @@
-//! The git directory of ours from which a remote is talked to.
+//! The temporary git directory from which calls connect to a remote.
 //!
-//! Fetch, push and the like run with a token, and a repository's own config can send it elsewhere: a
-//! proxy, another server, a program in the place of ssh. An agent may write that config at any moment,
-//! so a look at it before the call proves nothing. Each call runs from a directory of ours instead,
-//! which is gone afterwards: its config says the address and nothing else that was not written here,
-//! and its objects and refs are the repository's. The person's own config (`~/.gitconfig`) holds.
+//! Fetch, push and the like run with a token, and a repository's own config can send it elsewhere: a proxy,
+//! another server, a program in place of ssh. An agent may write that config at any moment, so a check before
+//! the call proves nothing. Each call runs from a directory of ours instead, which is removed afterwards: its
+//! config holds the address and only settings that were written here, and its objects and refs are the
+//! repository's. The person's own config (`~/.gitconfig`) applies.
 
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
@@ -13,63 +13,70 @@ use std::{fs, io};
 
 use grove_model::Nonce;
 
-use crate::command::credentials::Shown;
-use crate::command::{Invocation, Output};
-use crate::durable::{SMALL, read_plain};
+use crate::command::credentials::RemoteCredential;
+use crate::command::{GitInvocation, GitOutput};
+use crate::durable::{MAX_SMALL_FILE_BYTES, read_plain};
 use crate::lock::grove_dir;
-use crate::{GitError, Place, Repository};
+use crate::{GitError, GitLocation, Repository};
 
-/// The way that commits go.
+/// The direction in which commits are transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum TransferDirection {
     Fetch,
     Push,
 }
 
-/// How long a remote is waited for before the caller is told.
-const WAIT_NOTICE_AFTER: Duration = Duration::from_secs(3);
+/// The time after which the caller is notified that a remote is slow.
+const WAIT_NOTICE_DELAY: Duration = Duration::from_secs(3);
 
-/// A remote that can be talked to for as long as this value lives.
+/// Access to a remote for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct RemoteAccess<'a> {
     repo: &'a Repository,
     directory: NetworkDir,
-    shown: Option<Shown>,
+    shown: Option<RemoteCredential>,
     name: String,
 }
 
 impl Repository {
-    /// Prepares to talk to a remote, with what it wants to be shown.
-    pub(crate) async fn access_remote(&self, remote: &str, way: Way) -> Result<RemoteAccess<'_>, GitError> {
-        let asked = self.command("remote").args(["get-url", "--all"]).args((way == Way::Push).then_some("--push"));
-        let urls = asked.args(["--", remote]).text().await?;
+    /// Prepares access to a remote, with its credential.
+    pub(crate) async fn access_remote(
+        &self,
+        remote: &str,
+        way: TransferDirection,
+    ) -> Result<RemoteAccess<'_>, GitError> {
+        let asked = self
+            .new_command("remote")
+            .args(["get-url", "--all"])
+            .args((way == TransferDirection::Push).then_some("--push"));
+        let urls = asked.args(["--", remote]).run_to_text().await?;
         let urls: Vec<String> = urls.lines().map(|url| self.absolute_address(url)).collect();
-        let Some(url) = urls.first() else { return Err(GitError::unreadable("remote", "it has no address")) };
+        let Some(url) = urls.first() else { return Err(GitError::unreadable_output("remote", "it has no address")) };
         let shown = self.git().shown_at(url).await?;
         if shown.is_some() && urls.len() > 1 {
             return Err(GitError::Astray { key: format!("remote.{remote}.url") });
         }
-        // A remote is fetched from its first address, and pushed to at all of them.
-        let used = if way == Way::Push { &urls[..] } else { &urls[..1] };
+        // A remote is fetched from its first address, and pushed to all of them.
+        let used = if way == TransferDirection::Push { &urls[..] } else { &urls[..1] };
         let kept = self.kept_settings(remote).await?;
         let failed =
-            |error: io::Error| GitError::unreadable("remote", format!("its directory cannot be made: {error}"));
-        let directory = NetworkDir::create(self, remote, used, &kept).map_err(failed)?;
+            |error: io::Error| GitError::unreadable_output("remote", format!("its directory cannot be made: {error}"));
+        let directory = NetworkDir::create_dir(self, remote, used, &kept).map_err(failed)?;
         Ok(RemoteAccess { repo: self, directory, shown, name: remote.to_owned() })
     }
 
-    /// A path is relative to the checkout, wherever git runs.
+    /// Makes a path absolute: it is relative to the checkout, wherever git runs.
     fn absolute_address(&self, url: &str) -> String {
         let is_path = !is_url(url) && !Path::new(url).is_absolute();
         if is_path { self.root.join(url).display().to_string() } else { url.to_owned() }
     }
 
-    /// Settings of the repository that say how its objects are kept, and name neither a program nor a
-    /// way.
+    /// Returns the settings of the repository that say how its objects are stored, and name neither a program
+    /// nor an address.
     async fn kept_settings(&self, remote: &str) -> Result<Vec<(String, String)>, GitError> {
         let config = self.common_dir.join("config");
-        let text = read_plain(&config, SMALL)
-            .map_err(|error| GitError::unreadable("config", format!("{}: {error}", config.display())))?;
+        let text = read_plain(&config, MAX_SMALL_FILE_BYTES)
+            .map_err(|error| GitError::unreadable_output("config", format!("{}: {error}", config.display())))?;
         let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
         if !["sharedrepository", "objectformat", "refstorage", "partialclone", "promisor"]
             .iter()
@@ -77,7 +84,7 @@ impl Repository {
         {
             return Ok(Vec::new());
         }
-        let listed = self.command("config").args(["--local", "--list", "-z"]).run().await?.stdout;
+        let listed = self.new_command("config").args(["--local", "--list", "-z"]).run().await?.stdout;
         let listed = String::from_utf8_lossy(&listed).into_owned();
         let of_remote = format!("remote.{remote}.");
         let is_kept = |key: &str| {
@@ -95,38 +102,45 @@ impl Repository {
 }
 
 impl RemoteAccess<'_> {
-    /// Runs a call of [`Self::command`]. A caller that wants to know is told when the remote takes long.
-    pub(crate) async fn run(&self, call: Invocation<'_>) -> Result<Output, GitError> {
+    /// Runs a call of [`Self::remote_command`]. Notifies a caller that registered for it when the remote is
+    /// slow.
+    pub(crate) async fn run_remote_command(&self, call: GitInvocation<'_>) -> Result<GitOutput, GitError> {
         let call = call.run();
         let Some(on_wait) = &self.repo.remote_options.on_wait else { return call.await };
         tokio::pin!(call);
-        match tokio::time::timeout(WAIT_NOTICE_AFTER, &mut call).await {
+        match tokio::time::timeout(WAIT_NOTICE_DELAY, &mut call).await {
             Ok(done) => done,
             Err(_) => {
-                on_wait.tell(&self.name);
+                on_wait.notify_wait(&self.name);
                 call.await
             }
         }
     }
 
-    /// A call that names the remote and what follows it.
-    pub(crate) fn command(&self, subcommand: &'static str, flags: &[&str], rest: &[String]) -> Invocation<'_> {
+    /// Creates a call with the remote's name followed by `rest`.
+    pub(crate) fn remote_command(
+        &self,
+        subcommand: &'static str,
+        flags: &[&str],
+        rest: &[String],
+    ) -> GitInvocation<'_> {
         let program = match subcommand {
             "push" => "--receive-pack=git-receive-pack",
             _ => "--upload-pack=git-upload-pack",
         };
-        let call = self.repo.git().command(Place::Repository(&self.directory.0), subcommand);
+        let call = self.repo.git().new_command(GitLocation::Repository(&self.directory.0), subcommand);
         let call = call.arg(program).args(flags).args(["--end-of-options", &self.name]).args(rest);
-        call.network().showing(self.shown.clone())
+        call.with_network_access().with_credential(self.shown.clone())
     }
 }
 
-/// The directory; it goes with this value. What a crash leaves is links and a few lines.
+/// The temporary directory; dropping the value deletes it. A crash leaves only links and a few
+/// lines.
 #[derive(Debug)]
 struct NetworkDir(PathBuf);
 
 impl NetworkDir {
-    fn create(repo: &Repository, remote: &str, urls: &[String], kept: &[(String, String)]) -> io::Result<Self> {
+    fn create_dir(repo: &Repository, remote: &str, urls: &[String], kept: &[(String, String)]) -> io::Result<Self> {
         let path = grove_dir(&repo.common_dir)?.join(format!("network-{}", Nonce::new()));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let directory = Self(path);
@@ -135,7 +149,7 @@ impl NetworkDir {
         let mut entries = vec![
             ("core.repositoryformatversion".to_owned(), "1".to_owned()),
             ("core.bare".to_owned(), "true".to_owned()),
-            // Also in a bare repository: the reflog tells who made a ref.
+            // Also in a bare repository: the reflog tells which creation made a ref.
             ("core.logallrefupdates".to_owned(), "true".to_owned()),
         ];
         entries.extend_from_slice(kept);
@@ -145,11 +159,13 @@ impl NetworkDir {
         fs::write(path.join("config"), text)?;
         for name in ["objects", "refs", "logs", "packed-refs", "shallow", "reftable"] {
             let real = repo.common_dir.join(name);
-            // A bare repository has none yet, and git makes no folder at the end of a link.
+            // A bare repository has none yet, and git does not create a folder at the end of a
+            // link.
             if name == "logs" {
                 fs::create_dir_all(&real)?;
             }
-            // Git makes the first four where they are missing; the other two change what a repository is.
+            // Git creates the first four if they are missing; the other two change the kind of the
+            // repository.
             if !matches!(name, "shallow" | "reftable") || real.symlink_metadata().is_ok() {
                 symlink(real, path.join(name))?;
             }
@@ -166,7 +182,7 @@ impl Drop for NetworkDir {
     }
 }
 
-/// One setting as a config file has it, whatever its name and value hold.
+/// Formats one setting for a config file; name and value may contain any character.
 fn config_entry(key: &str, value: &str) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
@@ -178,12 +194,12 @@ fn config_entry(key: &str, value: &str) -> String {
     }
 }
 
-/// Whether a text is an address to clone from, not a path on this machine.
+/// Tells whether a text is an address to clone from, not a path on this machine.
 pub fn is_url(text: &str) -> bool {
     if text.contains("://") {
         return true;
     }
-    // `user@host:path`: a colon before the first slash, and not a path that is there.
+    // `user@host:path`: a colon before the first slash, and not an existing path.
     match (text.find(':'), text.find('/')) {
         (Some(colon), slash) => colon > 1 && slash.is_none_or(|slash| colon < slash) && !Path::new(text).exists(),
         _ => false,

@@ -1,14 +1,14 @@
-//! Credentials never leave in a message: `https://user:secret@host` becomes `https://***@host`.
+//! Removes credentials from messages: `https://user:secret@host` becomes `https://***@host`.
 
-/// `text` with the user-information part of every URL in it replaced by `***`.
-pub fn credentials(text: &str) -> String {
+/// Replaces the user-information part of every URL in `text` by `***`.
+pub fn redact_credentials(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(found) = rest.find("://") {
         let (before, after) = rest.split_at(found + 3);
         out.push_str(before);
-        // The authority ends at the first character that cannot be in one. A password with an
-        // unescaped `@` is still caught: what counts is the last `@` of the authority.
+        // The authority ends at the first character that cannot be part of it. A password with an
+        // unescaped `@` is still caught: the last `@` of the authority counts.
         let end = after.find(|c: char| c == '/' || c.is_whitespace() || "'\"<>`".contains(c)).unwrap_or(after.len());
         let (authority, tail) = after.split_at(end);
         match authority.rfind('@') {
@@ -34,7 +34,7 @@ fn is_plain_account(before: &str, user: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::credentials;
+    use super::redact_credentials;
 
     #[test]
     fn only_the_secret_goes() {
@@ -48,7 +48,7 @@ mod tests {
             ("two https://a:b@x/ and http://c:d@y", "two https://***@x/ and http://***@y"),
             ("mail me@grove.dev", "mail me@grove.dev"),
         ] {
-            assert_eq!(credentials(text), clean);
+            assert_eq!(redact_credentials(text), clean);
         }
     }
 
@@ -56,7 +56,7 @@ mod tests {
         #[test]
         fn a_secret_in_a_url_never_survives(before in any::<String>(), user in "[a-z]{1,8}", secret in "[A-Z0-9]{12}", after in any::<String>()) {
             let text = format!("{before} https://{user}:{secret}@host.example/x {after}");
-            prop_assert!(!credentials(&text).contains(&secret) || before.contains(&secret) || after.contains(&secret));
+            prop_assert!(!redact_credentials(&text).contains(&secret) || before.contains(&secret) || after.contains(&secret));
         }
     }
 }

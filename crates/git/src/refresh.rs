@@ -1,4 +1,4 @@
-//! Brings the bases of work up to date with their remotes, before it is judged whether the work is merged.
+//! Updates the bases of work from their remotes, before deciding whether the work is merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,17 +7,17 @@ use std::fs::File;
 use grove_model::{BranchName, Moment};
 
 use crate::Repository;
-use crate::base::{BaseError, FetchPolicy, NETWORK, is_fresh, no_answer};
-use crate::verdict::Tips;
+use crate::base::{BaseError, FetchPolicy, REMOTE_QUERY_TIMEOUT, is_fresh, no_answer};
+use crate::verdict::BranchTips;
 
-/// A base whose remote could not be asked.
+/// A base whose remote could not be queried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutdatedBase {
     /// As people name it: `origin/main`.
     pub name: String,
-    /// Git's useful line.
+    /// The useful line of git's error.
     pub line: String,
-    /// When its newest commit that is known here was made.
+    /// The time of its newest commit that is known here.
     pub committed: Option<Moment>,
 }
 
@@ -33,11 +33,11 @@ impl fmt::Display for OutdatedBase {
 }
 
 impl Repository {
-    /// Asks each remote once for the bases that are on it, or that follow a branch on it. Returns the bases
-    /// whose remote did not answer. Work that is on no remote costs no process.
+    /// Queries each remote once for the bases that are on it, or that follow a branch on it. Returns the
+    /// bases whose remote did not answer. Work that is on no remote costs no process.
     pub async fn refresh_bases(
         &self,
-        tips: &Tips,
+        tips: &BranchTips,
         bases: &BTreeSet<&str>,
         policy: FetchPolicy,
     ) -> Result<Vec<OutdatedBase>, BaseError> {
@@ -45,7 +45,7 @@ impl Repository {
         if policy == FetchPolicy::Never || tracking.is_empty() {
             return Ok(Vec::new());
         }
-        let remotes = self.remotes().await?;
+        let remotes = self.list_remotes().await?;
         let mut wanted: BTreeMap<&str, Vec<(BranchName, &str)>> = BTreeMap::new();
         for full_ref in tracking {
             let below = |name: &str| full_ref.strip_prefix("refs/remotes/")?.strip_prefix(name)?.strip_prefix('/');
@@ -56,7 +56,7 @@ impl Repository {
                 wanted.entry(remote).or_default().push((branch, full_ref));
             }
         }
-        let limit = self.remote_options.fetch_timeout.unwrap_or(NETWORK).min(NETWORK);
+        let limit = self.remote_options.fetch_timeout.unwrap_or(REMOTE_QUERY_TIMEOUT).min(REMOTE_QUERY_TIMEOUT);
         let mut outdated = Vec::new();
         for (remote, branches) in wanted {
             let names: Vec<&BranchName> = branches.iter().map(|(branch, _)| branch).collect();
@@ -69,7 +69,7 @@ impl Repository {
                 Err(BaseError::Git(error)) => outdated.extend(branches.iter().map(|(branch, full_ref)| OutdatedBase {
                     name: format!("{remote}/{branch}"),
                     line: no_answer(&error),
-                    committed: tips.committed(full_ref),
+                    committed: tips.committed_at(full_ref),
                 })),
                 Err(error) => return Err(error),
             }

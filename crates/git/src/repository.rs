@@ -1,15 +1,15 @@
-//! Which repository a path belongs to.
+//! Finds the repository that a path belongs to.
 //!
-//! A codebase is always known by its *canonical* checkout, even when somebody names a worktree or
-//! a folder deep inside, and two clones of one remote are told apart by their common directory.
+//! A codebase is always known by its *canonical* checkout, even when the user names a worktree or a
+//! folder deep inside, and two clones of one remote are told apart by their common directory.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::command::Invocation;
+use crate::command::GitInvocation;
 use crate::parse::{self, WorktreeEntry};
 use crate::remote_options::RemoteOptions;
-use crate::{Git, GitError, Place};
+use crate::{Git, GitError, GitLocation};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
@@ -43,8 +43,8 @@ pub struct Remote {
 }
 
 impl Repository {
-    /// The repository that `path` is in.
-    pub async fn discover(git: &Git, path: &Path) -> Result<Self, RepositoryError> {
+    /// Finds the repository that contains `path`.
+    pub async fn discover_repository(git: &Git, path: &Path) -> Result<Self, RepositoryError> {
         if !path.is_dir() {
             return Err(match path.symlink_metadata() {
                 Ok(_) => RepositoryError::NotARepository(path.to_owned()),
@@ -52,9 +52,9 @@ impl Repository {
             });
         }
         let asked = git
-            .command(Place::Dir(path), "rev-parse")
+            .new_command(GitLocation::Dir(path), "rev-parse")
             .args(["--is-bare-repository", "--path-format=absolute", "--absolute-git-dir", "--git-common-dir"])
-            .text()
+            .run_to_text()
             .await;
         let said = match asked {
             Err(GitError::Failed { stderr, .. }) if stderr.contains("not a git repository") => {
@@ -67,13 +67,17 @@ impl Repository {
         };
         let lines: Vec<&str> = said.lines().collect();
         let [bare, git_dir, common_dir] = lines[..] else {
-            return Err(GitError::unreadable("rev-parse", said.as_str()).into());
+            return Err(GitError::unreadable_output("rev-parse", said.as_str()).into());
         };
-        let (git_dir, common_dir) = (Path::new(git_dir), real(Path::new(common_dir)));
-        let linked = real(git_dir) != common_dir;
+        let (git_dir, common_dir) = (Path::new(git_dir), canonical_path(Path::new(common_dir)));
+        let linked = canonical_path(git_dir) != common_dir;
         // Inside a linked worktree git answers for that worktree; ask again for the repository.
         let bare = if linked {
-            git.command(Place::Repository(&common_dir), "rev-parse").arg("--is-bare-repository").text().await? == "true"
+            git.new_command(GitLocation::Repository(&common_dir), "rev-parse")
+                .arg("--is-bare-repository")
+                .run_to_text()
+                .await?
+                == "true"
         } else {
             bare == "true"
         };
@@ -82,16 +86,20 @@ impl Repository {
         } else if common_dir.file_name() == Some(OsStr::new(".git")) {
             common_dir.parent().unwrap_or(&common_dir).to_owned()
         } else {
-            // A submodule, or a repository whose git directory lives elsewhere.
-            let from = if linked { Place::Repository(&common_dir) } else { Place::Dir(path) };
-            let top = git.command(from, "rev-parse").args(["--path-format=absolute", "--show-toplevel"]).text().await;
-            real(Path::new(&top.map_err(|_| RepositoryError::NoMainCheckout(path.to_owned()))?))
+            // A submodule, or a repository whose git directory is elsewhere.
+            let from = if linked { GitLocation::Repository(&common_dir) } else { GitLocation::Dir(path) };
+            let top = git
+                .new_command(from, "rev-parse")
+                .args(["--path-format=absolute", "--show-toplevel"])
+                .run_to_text()
+                .await;
+            canonical_path(Path::new(&top.map_err(|_| RepositoryError::NoMainCheckout(path.to_owned()))?))
         };
         Ok(Self { git: git.clone(), root, common_dir, bare, remote_options: RemoteOptions::default() })
     }
 
-    /// A repository known from the record, without asking git again.
-    pub fn known(git: &Git, root: &Path, common_dir: &Path) -> Self {
+    /// Creates a repository from the record, without asking git again.
+    pub fn from_record(git: &Git, root: &Path, common_dir: &Path) -> Self {
         Self {
             git: git.clone(),
             root: root.to_owned(),
@@ -101,7 +109,7 @@ impl Repository {
         }
     }
 
-    /// The same repository, whose remotes are talked to in this way.
+    /// Sets the options for contacting the remotes of this repository.
     pub fn with_remote_options(self, remote_options: RemoteOptions) -> Self {
         Self { remote_options, ..self }
     }
@@ -110,13 +118,13 @@ impl Repository {
         &self.git
     }
 
-    /// A call in the common directory: refs, objects, config.
-    pub fn command(&self, subcommand: &'static str) -> Invocation<'_> {
-        self.git.command(Place::Repository(&self.common_dir), subcommand)
+    /// Creates a call in the common directory: refs, objects, config.
+    pub fn new_command(&self, subcommand: &'static str) -> GitInvocation<'_> {
+        self.git.new_command(GitLocation::Repository(&self.common_dir), subcommand)
     }
 
-    pub async fn remotes(&self) -> Result<Vec<Remote>, GitError> {
-        let asked = self.command("config").args(["-z", "--get-regexp", r"^remote\..*\.url$"]);
+    pub async fn list_remotes(&self) -> Result<Vec<Remote>, GitError> {
+        let asked = self.new_command("config").args(["-z", "--get-regexp", r"^remote\..*\.url$"]);
         // Exit code 1: nothing matched.
         let output = asked.run_for(&[0, 1]).await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -124,37 +132,38 @@ impl Repository {
         for entry in text.split('\0').filter(|entry| !entry.is_empty()) {
             let (key, url) = entry.split_once('\n').unwrap_or((entry, ""));
             let name = key.strip_prefix("remote.").and_then(|key| key.strip_suffix(".url")).unwrap_or(key);
-            // A remote may have several addresses; the first is where it is fetched from.
+            // A remote may have several addresses; fetches use the first.
             if !remotes.iter().any(|remote| remote.name == name) {
-                remotes.push(Remote { name: name.to_owned(), url: crate::redact::credentials(url) });
+                remotes.push(Remote { name: name.to_owned(), url: crate::redact::redact_credentials(url) });
             }
         }
         Ok(remotes)
     }
 
-    /// The branch that HEAD of the main checkout (or of the bare repository) names.
+    /// Returns the branch that HEAD of the main checkout (or of the bare repository) names.
     pub async fn current_branch(&self) -> Result<Option<String>, GitError> {
-        let output = self.command("symbolic-ref").args(["--quiet", "HEAD"]).run_for(&[0, 1]).await?;
+        let output = self.new_command("symbolic-ref").args(["--quiet", "HEAD"]).run_for(&[0, 1]).await?;
         let full = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
         Ok(full.strip_prefix("refs/heads/").map(str::to_owned))
     }
 
-    /// All worktrees; the main one first.
-    pub async fn worktrees(&self) -> Result<Vec<WorktreeEntry>, GitError> {
-        let output = self.command("worktree").args(["list", "--porcelain", "-z"]).run().await?;
-        parse::worktrees(&output.stdout)
+    /// Returns all worktrees; the main one first.
+    pub async fn list_worktrees(&self) -> Result<Vec<WorktreeEntry>, GitError> {
+        let output = self.new_command("worktree").args(["list", "--porcelain", "-z"]).run().await?;
+        parse::parse_worktrees(&output.stdout)
     }
 
-    /// Makes the links of all worktrees name this place, after the repository was moved.
+    /// Makes the links of all worktrees name this repository's path, after the repository was
+    /// moved.
     pub async fn repair_worktrees(&self) -> Result<(), GitError> {
-        self.command("worktree").arg("repair").run().await.map(drop)
+        self.new_command("worktree").arg("repair").run().await.map(drop)
     }
 
-    /// The file `path` of the first of `refs` that exists, and that ref. `None` when that one has
-    /// no such file, or none of them exists. One process, whatever the answer.
+    /// Returns the file `path` of the first of `refs` that exists, and that ref. `None` if that ref
+    /// has no such file, or none of them exists. Always takes one process.
     pub async fn file_of_first(&self, refs: &[String], path: &str) -> Result<Option<(String, Vec<u8>)>, GitError> {
         let questions: String = refs.iter().map(|name| format!("{name}^{{commit}}\n{name}:{path}\n")).collect();
-        let output = self.command("cat-file").arg("--batch").stdin(questions).run().await?;
+        let output = self.new_command("cat-file").arg("--batch").with_stdin(questions).run().await?;
         let mut rest = &output.stdout[..];
         for name in refs {
             let commit = next_object(&mut rest)?;
@@ -169,9 +178,10 @@ impl Repository {
     }
 }
 
-/// The next answer of `cat-file --batch`: `<id> <type> <size>` and the bytes, or `… missing`.
+/// Parses the next answer of `cat-file --batch`: `<id> <type> <size>` and the bytes, or `…
+/// missing`.
 pub(crate) fn next_object<'a>(rest: &mut &'a [u8]) -> Result<Option<(&'a str, &'a [u8])>, GitError> {
-    let unreadable = || GitError::unreadable("cat-file", String::from_utf8_lossy(&rest[..rest.len().min(120)]));
+    let unreadable = || GitError::unreadable_output("cat-file", String::from_utf8_lossy(&rest[..rest.len().min(120)]));
     let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
     let header = std::str::from_utf8(&rest[..end]).map_err(|_| unreadable())?;
     let after = &rest[end + 1..];
@@ -187,7 +197,7 @@ pub(crate) fn next_object<'a>(rest: &mut &'a [u8]) -> Result<Option<(&'a str, &'
     Ok(Some((kind, bytes)))
 }
 
-/// With symbolic links resolved where the path is there.
-fn real(path: &Path) -> PathBuf {
+/// Resolves symbolic links if the path exists.
+fn canonical_path(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

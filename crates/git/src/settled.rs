@@ -1,11 +1,11 @@
-//! Asking git cheaply whether anything changed since a checkout.
+//! Asks git cheaply whether anything changed since a checkout.
 //!
-//! Git compares whole seconds. An index that was written in the same second as the files is
-//! "racy": git reads every such file again, each time it is asked. The checkout of a creation of
-//! ours is seen by nobody until it is whole, so its index is right when it is written, and a stamp
-//! of it is kept. As long as the index is that one and our finer clock shows that no file
-//! was touched since, git may be asked with a copy that looks a little younger. The real index is
-//! never touched. Of any other index nothing is known: somebody may have written a file while git
+//! Git compares whole seconds. An index that was written in the same second as the files is "racy":
+//! git reads every such file again, each time it is asked. No other process sees the checkout of
+//! our creation until it is complete, so its index is right when it is written, and a stamp of it
+//! is kept. As long as the index is that one and our finer clock shows that no file was touched
+//! since, git may be asked with a copy that looks a little younger. The real index is never
+//! touched. Nothing is known of any other index: another process may have written a file while git
 //! was writing it.
 
 use std::fs::{self, File};
@@ -16,23 +16,24 @@ use std::time::{Duration, SystemTime};
 
 use grove_model::Nonce;
 
-use crate::durable::{SMALL, read_plain};
+use crate::durable::{MAX_SMALL_FILE_BYTES, read_plain};
 use crate::lock::grove_dir;
 
-/// A moment as the file system keeps it: seconds and nanoseconds.
-pub(crate) type Instant = (i64, i64);
+/// A time as the file system keeps it: seconds and nanoseconds.
+pub(crate) type FileTime = (i64, i64);
 
-/// When something was last done to a file: its bytes, its mode, its name.
-pub(crate) fn last_touched(meta: &fs::Metadata) -> Instant {
+/// Returns the time of the last change to a file: its bytes, its mode, its name.
+pub(crate) fn last_touched(meta: &fs::Metadata) -> FileTime {
     (meta.mtime(), meta.mtime_nsec()).max((meta.ctime(), meta.ctime_nsec()))
 }
 
-/// Where the stamp of an entry's index is, if a creation of ours wrote it.
+/// Returns the path of the stamp of an entry's index, which exists if our creation wrote the index.
 fn stamp_place(common_dir: &Path, entry: &Path) -> PathBuf {
     common_dir.join("grove/indexes").join(entry.file_name().unwrap_or_default())
 }
 
-/// What changes with every write of an index: its size, time, number and the checksum at its end.
+/// Returns a stamp that changes with every write of an index: its size, time, inode number and the
+/// checksum at its end.
 pub(crate) fn stamp_of(index: &Path) -> std::io::Result<Vec<u8>> {
     if !index.symlink_metadata()?.is_file() {
         return Err(std::io::Error::other("it is not a plain file"));
@@ -45,8 +46,8 @@ pub(crate) fn stamp_of(index: &Path) -> std::io::Result<Vec<u8>> {
     Ok(stamp)
 }
 
-/// Says that the index of this entry, as `stamp` tells it, is right for files that nobody has seen
-/// yet. Without it git is only slower.
+/// Records that the index of this entry, as `stamp` describes it, is right for files that no other
+/// process has seen yet. Without the stamp git is only slower.
 pub(crate) fn vouch_for(common_dir: &Path, entry: &Path, stamp: &[u8]) {
     let place = stamp_place(common_dir, entry);
     let made = place.parent().map_or(Ok(()), fs::create_dir_all);
@@ -55,35 +56,35 @@ pub(crate) fn vouch_for(common_dir: &Path, entry: &Path, stamp: &[u8]) {
     }
 }
 
-/// Nobody vouches for it any more.
-pub(crate) fn forget(common_dir: &Path, entry: &Path) {
+/// Removes the stamp: the index no longer counts as right.
+pub(crate) fn remove_stamp(common_dir: &Path, entry: &Path) {
     let _ = fs::remove_file(stamp_place(common_dir, entry));
 }
 
-/// A file of ours that goes with this value.
+/// A temporary file that is deleted when the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Temporary(pub PathBuf);
+pub(crate) struct TemporaryFile(pub PathBuf);
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
 }
 
-pub(crate) fn temporary_index(common_dir: &Path) -> std::io::Result<Temporary> {
-    Ok(Temporary(grove_dir(common_dir)?.join(format!("index-{}", Nonce::new()))))
+pub(crate) fn temporary_index(common_dir: &Path) -> std::io::Result<TemporaryFile> {
+    Ok(TemporaryFile(grove_dir(common_dir)?.join(format!("index-{}", Nonce::new()))))
 }
 
-/// A config file for one call.
-pub(crate) fn temporary_config(common_dir: &Path) -> std::io::Result<Temporary> {
-    Ok(Temporary(grove_dir(common_dir)?.join(format!("config-{}", Nonce::new()))))
+/// Creates a config file for one call.
+pub(crate) fn temporary_config(common_dir: &Path) -> std::io::Result<TemporaryFile> {
+    Ok(TemporaryFile(grove_dir(common_dir)?.join(format!("config-{}", Nonce::new()))))
 }
 
-/// A copy of an entry's index that git need not distrust, where one is of use: the files were
-/// written in the same second as the index, and the last of them (`newest`) before it.
-pub(crate) fn settled_index(common_dir: &Path, entry: &Path, newest: Option<Instant>) -> Option<Temporary> {
+/// Copies an entry's index so that git need not distrust it, if that helps: the files were written
+/// in the same second as the index, and the last of them (`newest`) before it.
+pub(crate) fn settled_index(common_dir: &Path, entry: &Path, newest: Option<FileTime>) -> Option<TemporaryFile> {
     let index = entry.join("index");
-    if read_plain(&stamp_place(common_dir, entry), SMALL).ok()? != stamp_of(&index).ok()? {
+    if read_plain(&stamp_place(common_dir, entry), MAX_SMALL_FILE_BYTES).ok()? != stamp_of(&index).ok()? {
         return None;
     }
     let written = fs::metadata(&index).ok().map(|meta| (meta.mtime(), meta.mtime_nsec()))?;

@@ -1,22 +1,21 @@
-//! Submodules of a new worktree.
+//! Checks out the submodules of a new worktree.
 //!
-//! Their paths and addresses come from `.gitmodules`, which the author of the commit wrote. So only
-//! paths that are gitlinks of the checked-out commit count, only addresses on the remote's own host are
-//! asked, and the person's credential helpers are not. One that cannot be had is reported and blocks
-//! nothing. The same holds for submodules of submodules.
+//! Their paths and addresses come from `.gitmodules`, which the author of the commit wrote. So only paths
+//! that are gitlinks of the checked-out commit count, only addresses on the remote's own host are contacted,
+//! and the person's credential helpers are not used. A submodule that cannot be fetched is reported and
+//! blocks nothing. The same rules apply to submodules of submodules.
 //!
-//! `git submodule update --init` would note each submodule in the repository's own config, which
-//! all worktrees share and a creation must not touch. The same facts are given to git for each call
-//! instead.
+//! `git submodule update --init` would record each submodule in the repository's own config, which all
+//! worktrees share and a creation must not touch. Each call of git gets the same settings instead.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::settled::{Temporary, temporary_config};
-use crate::{GitError, Place, Repository, parse};
+use crate::settled::{TemporaryFile, temporary_config};
+use crate::{GitError, GitLocation, Repository, parse};
 
-/// How deep submodules of submodules are followed.
-const DEEPEST: usize = 8;
+/// The maximum depth of nested submodules.
+const MAX_SUBMODULE_DEPTH: usize = 8;
 
 /// A submodule that may be fetched.
 struct Submodule {
@@ -25,26 +24,30 @@ struct Submodule {
     url: String,
 }
 
-/// Checks out the submodules of a worktree, and gives a sentence for each that could not be. Relative
-/// addresses are relative to `remote`'s; without one, to the repository itself.
-pub async fn initialise(repo: &Repository, work_tree: &Path, remote: Option<&str>) -> Result<Vec<String>, GitError> {
+/// Checks out the submodules of a worktree, and returns a sentence for each that failed. Relative addresses
+/// are relative to `remote`'s; without one, to the repository itself.
+pub async fn initialise_submodules(
+    repo: &Repository,
+    work_tree: &Path,
+    remote: Option<&str>,
+) -> Result<Vec<String>, GitError> {
     if work_tree.join(".gitmodules").symlink_metadata().is_err() {
         return Ok(Vec::new());
     }
-    // With its credentials, where it has some: git will need them, and nobody else sees it.
+    // With its credentials, if it has some: git needs them, and no other process sees the address.
     let base = match remote {
-        Some(remote) => repo.command("remote").args(["get-url", "--", remote]).text().await?,
+        Some(remote) => repo.new_command("remote").args(["get-url", "--", remote]).run_to_text().await?,
         None => repo.root.display().to_string(),
     };
-    let failed = |error: io::Error| GitError::unreadable("config", error.to_string());
+    let failed = |error: io::Error| GitError::unreadable_output("config", error.to_string());
     let config = without_credential_helpers(repo).map_err(failed)?;
-    let mut update = Update { repo, config, remote: base.clone(), problems: Vec::new() };
+    let mut update = SubmoduleUpdate { repo, config, remote: base.clone(), problems: Vec::new() };
     let mut levels = vec![(work_tree.to_owned(), PathBuf::new(), base, 0)];
     while let Some((folder, below, base, depth)) = levels.pop() {
         let found = match update.submodules_of(&folder, &below, &base).await {
             Ok(found) => found,
             Err(error) => {
-                update.report(&below.join(".gitmodules"), &error.line());
+                update.report_problem(&below.join(".gitmodules"), &error.reason_line());
                 continue;
             }
         };
@@ -53,33 +56,33 @@ pub async fn initialise(repo: &Repository, work_tree: &Path, remote: Option<&str
             if folder.join(".gitmodules").symlink_metadata().is_err() {
                 continue;
             }
-            if depth + 1 < DEEPEST {
+            if depth + 1 < MAX_SUBMODULE_DEPTH {
                 levels.push((folder, below, submodule.url, depth + 1));
             } else {
-                update.report(&below, "its own submodules lie too deep");
+                update.report_problem(&below, "its own submodules lie too deep");
             }
         }
     }
     Ok(update.problems)
 }
 
-struct Update<'a> {
+struct SubmoduleUpdate<'a> {
     repo: &'a Repository,
-    config: Temporary,
+    config: TemporaryFile,
     /// The address of the repository itself.
     remote: String,
     problems: Vec<String>,
 }
 
-impl Update<'_> {
-    fn report(&mut self, path: &Path, why: &str) {
+impl SubmoduleUpdate<'_> {
+    fn report_problem(&mut self, path: &Path, why: &str) {
         self.problems.push(format!("The submodule `{}` was not checked out: {why}.", path.display()));
     }
 
-    /// The submodules of a commit that may be fetched.
+    /// Returns the submodules of a commit that may be fetched.
     async fn submodules_of(&mut self, folder: &Path, below: &Path, base: &str) -> Result<Vec<Submodule>, GitError> {
         let git = self.repo.git();
-        let listed = git.command(Place::Dir(folder), "config");
+        let listed = git.new_command(GitLocation::Dir(folder), "config");
         let listed = listed.args(["--blob", "HEAD:.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.(url|path)$"]);
         // Exit code 1: it names none.
         let listed = listed.run_for(&[0, 1]).await?.stdout;
@@ -103,55 +106,60 @@ impl Update<'_> {
                 continue;
             }
             let Ok(path) = parse::tracked_path(path.as_bytes()) else {
-                self.report(Path::new(path), "its path leads out of the worktree");
+                self.report_problem(Path::new(path), "its path leads out of the worktree");
                 continue;
             };
             if !is_gitlink(self.repo, folder, &path).await? {
                 continue;
             }
-            let url = resolve(base, url);
-            match refusal(&self.remote, &url) {
-                Some(why) => self.report(&below.join(&path), &why),
+            let url = resolve_url(base, url);
+            match refusal_reason(&self.remote, &url) {
+                Some(why) => self.report_problem(&below.join(&path), &why),
                 None => found.push(Submodule { name: (*name).to_owned(), path, url }),
             }
         }
         Ok(found)
     }
 
-    /// Checks out those that can be had: all at once, or, where that fails, one by one. Gives them.
+    /// Checks out the submodules that can be fetched: all at once, or, if that fails, one by one.
+    /// Returns them.
     async fn check_out(&mut self, folder: &Path, below: &Path, found: Vec<Submodule>) -> Vec<Submodule> {
-        if found.is_empty() || self.fetch(folder, &found, &[]).await.is_ok() {
+        if found.is_empty() || self.fetch_submodules(folder, &found, &[]).await.is_ok() {
             return found;
         }
         let mut there = Vec::new();
         for submodule in found {
-            // Forced: what the first attempt cloned looks checked out to git, though it has no files.
-            match self.fetch(folder, std::slice::from_ref(&submodule), &["--force"]).await {
+            // Forced: git takes what the first attempt cloned for checked out, though it has no files.
+            match self.fetch_submodules(folder, std::slice::from_ref(&submodule), &["--force"]).await {
                 Ok(()) => there.push(submodule),
-                Err(error) => self.report(&below.join(&submodule.path), &error.line()),
+                Err(error) => self.report_problem(&below.join(&submodule.path), &error.reason_line()),
             }
         }
         there
     }
 
-    async fn fetch(&self, folder: &Path, submodules: &[Submodule], flags: &[&str]) -> Result<(), GitError> {
+    async fn fetch_submodules(&self, folder: &Path, submodules: &[Submodule], flags: &[&str]) -> Result<(), GitError> {
         let settings = submodules.iter().flat_map(|Submodule { name, url, .. }| {
             [(format!("{name}.url"), url.clone()), (format!("{name}.active"), "true".to_owned())]
         });
-        let update = self.repo.git().command(Place::Dir(folder), "submodule").args(["--quiet", "update", "--checkout"]);
-        let update = update.settings(settings).env("GIT_CONFIG_GLOBAL", &self.config.0).args(flags).arg("--");
-        update.args(submodules.iter().map(|submodule| &submodule.path)).network().run().await.map(drop)
+        let update = self.repo.git().new_command(GitLocation::Dir(folder), "submodule").args([
+            "--quiet",
+            "update",
+            "--checkout",
+        ]);
+        let update = update.with_settings(settings).with_env("GIT_CONFIG_GLOBAL", &self.config.0).args(flags).arg("--");
+        update.args(submodules.iter().map(|submodule| &submodule.path)).with_network_access().run().await.map(drop)
     }
 }
 
-/// Whether a path is a submodule of the checked-out commit.
+/// Tells whether a path is a submodule of the checked-out commit.
 async fn is_gitlink(repo: &Repository, folder: &Path, path: &Path) -> Result<bool, GitError> {
-    let listed = repo.git().command(Place::Dir(folder), "ls-tree").args(["-z", "HEAD", "--"]).arg(path);
-    Ok(listed.env("GIT_LITERAL_PATHSPECS", "1").run().await?.stdout.starts_with(b"160000 commit "))
+    let listed = repo.git().new_command(GitLocation::Dir(folder), "ls-tree").args(["-z", "HEAD", "--"]).arg(path);
+    Ok(listed.with_env("GIT_LITERAL_PATHSPECS", "1").run().await?.stdout.starts_with(b"160000 commit "))
 }
 
-/// The person's config as it is, but for what shows a remote who they are.
-fn without_credential_helpers(repo: &Repository) -> io::Result<Temporary> {
+/// Writes a copy of the person's config without the settings that identify the person to a remote.
+fn without_credential_helpers(repo: &Repository) -> io::Result<TemporaryFile> {
     let xdg = std::env::var("XDG_CONFIG_HOME").ok().filter(|dir| !dir.is_empty());
     let xdg = xdg.map_or_else(|| "~/.config/git/config".to_owned(), |dir| format!("{dir}/git/config"));
     let included = [xdg, "~/.gitconfig".to_owned()].map(|file| {
@@ -164,72 +172,75 @@ fn without_credential_helpers(repo: &Repository) -> io::Result<Temporary> {
     Ok(config)
 }
 
-/// Where an address leads.
+/// The target of an address.
 #[derive(Debug, PartialEq, Eq)]
-enum Address {
-    /// A folder of this machine.
+enum SubmoduleAddress {
+    /// A folder on this machine.
     Local,
     Host {
         scheme: String,
         host: String,
         port: Option<String>,
     },
-    /// A program of git's own for an address, or nothing that git would understand.
+    /// An address for a remote helper program of git, or one that git does not understand.
     Strange,
 }
 
-fn read_address(url: &str) -> Address {
+fn read_address(url: &str) -> SubmoduleAddress {
     let host_of = |scheme: &str, authority: &str| {
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let (host, port) = match host.rsplit_once(':') {
-            // A colon in brackets is a part of the number.
+            // A colon in brackets is part of the IP address.
             Some((host, port)) if !port.contains(']') => (host, Some(port.to_owned())),
             _ => (host, None),
         };
         let scheme = scheme.to_ascii_lowercase();
-        Address::Host { scheme, host: host.to_ascii_lowercase(), port: port.filter(|port| !port.is_empty()) }
+        SubmoduleAddress::Host { scheme, host: host.to_ascii_lowercase(), port: port.filter(|port| !port.is_empty()) }
     };
     if url.starts_with('-') || url.contains(['\n', '\0']) {
-        return Address::Strange;
+        return SubmoduleAddress::Strange;
     }
     match url.split_once("://") {
-        Some(("file", _)) => Address::Local,
+        Some(("file", _)) => SubmoduleAddress::Local,
         Some((scheme @ ("https" | "http" | "ssh" | "git"), rest)) => {
             host_of(scheme, rest.split(['/', '?', '#']).next().unwrap_or_default())
         }
-        Some(_) => Address::Strange,
+        Some(_) => SubmoduleAddress::Strange,
         None => {
             match (url.split_once(':'), url.find('/')) {
                 (Some((host, rest)), slash) if slash.is_none_or(|slash| host.len() < slash) => {
-                    if rest.starts_with(':') { Address::Strange } else { host_of("ssh", host) }
+                    if rest.starts_with(':') { SubmoduleAddress::Strange } else { host_of("ssh", host) }
                 }
-                _ => Address::Local,
+                _ => SubmoduleAddress::Local,
             }
         }
     }
 }
 
-/// Why an address is not asked, if it is not: only the host that the repository itself comes from is.
-fn refusal(remote: &str, url: &str) -> Option<String> {
+/// Returns the reason why an address is refused, if it is: only the host that the repository itself comes
+/// from is contacted.
+fn refusal_reason(remote: &str, url: &str) -> Option<String> {
     match (read_address(remote), read_address(url)) {
-        (Address::Local, Address::Local) => None,
+        (SubmoduleAddress::Local, SubmoduleAddress::Local) => None,
         (
-            Address::Host { scheme, host, port },
-            Address::Host { scheme: other_scheme, host: other, port: other_port },
+            SubmoduleAddress::Host { scheme, host, port },
+            SubmoduleAddress::Host { scheme: other_scheme, host: other, port: other_port },
         ) if host == other
             && if scheme == other_scheme { port == other_port } else { port.is_none() && other_port.is_none() }
             && (other_scheme != "http" || scheme == "http") =>
         {
             None
         }
-        (_, Address::Host { host, .. }) => Some(format!("it is on another server than the repository itself ({host})")),
-        (_, Address::Local) => Some("its address is a folder of this machine".to_owned()),
-        (_, Address::Strange) => Some("its address is of a kind that is not followed".to_owned()),
+        (_, SubmoduleAddress::Host { host, .. }) => {
+            Some(format!("it is on another server than the repository itself ({host})"))
+        }
+        (_, SubmoduleAddress::Local) => Some("its address is a folder of this machine".to_owned()),
+        (_, SubmoduleAddress::Strange) => Some("its address is of a kind that is not followed".to_owned()),
     }
 }
 
-/// An address relative to another, as git reads it in `.gitmodules`.
-fn resolve(base: &str, url: &str) -> String {
+/// Resolves an address relative to another, as git reads it in `.gitmodules`.
+fn resolve_url(base: &str, url: &str) -> String {
     if !url.starts_with("./") && !url.starts_with("../") {
         return url.to_owned();
     }
@@ -251,7 +262,7 @@ fn resolve(base: &str, url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{refusal, resolve};
+    use super::{refusal_reason, resolve_url};
 
     #[test]
     fn only_the_repositorys_own_host_is_asked() {
@@ -265,7 +276,7 @@ mod tests {
             ("/srv/app", "/srv/lib"),
             ("/srv/app", "file:///srv/lib"),
         ] {
-            assert_eq!(refusal(remote, url), None, "{remote} {url}");
+            assert_eq!(refusal_reason(remote, url), None, "{remote} {url}");
         }
         for (remote, url) in [
             ("https://github.com/acme/app.git", "https://evil.example/lib.git"),
@@ -283,7 +294,7 @@ mod tests {
             ("ssh://git@h:2222/a", "https://h/b"),
             ("/srv/app", "https://h/x"),
         ] {
-            assert!(refusal(remote, url).is_some(), "{remote} {url}");
+            assert!(refusal_reason(remote, url).is_some(), "{remote} {url}");
         }
     }
 
@@ -297,7 +308,7 @@ mod tests {
             ("/srv/app", "./lib", "/srv/app/lib"),
             ("/srv/app", "https://h/x", "https://h/x"),
         ] {
-            assert_eq!(resolve(base, url), whole);
+            assert_eq!(resolve_url(base, url), whole);
         }
     }
 }

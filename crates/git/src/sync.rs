@@ -1,13 +1,13 @@
-//! Bringing what is new into a worktree: the base, or a pull request's newer head.
+//! Merges new commits into a worktree: of the base, or of a pull request's newer head.
 
 use std::path::Path;
 
 use grove_model::CommitSha;
 
-use crate::base::{NETWORK, pull_request_refs};
-use crate::command::planted::Programs;
+use crate::base::{REMOTE_QUERY_TIMEOUT, pull_request_refs};
+use crate::command::planted::BlockedPrograms;
 use crate::repository::Remote;
-use crate::{GitError, Place, Repository, parse};
+use crate::{GitError, GitLocation, Repository, parse};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
@@ -21,12 +21,12 @@ pub enum SyncError {
     Git(#[from] GitError),
 }
 
-/// Fetches `name` (`main`, `origin/main`) where it is a remote's, and gives where it is now.
-pub async fn newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncError> {
+/// Fetches `name` (`main`, `origin/main`) if it is on a remote, and returns its current commit.
+pub async fn fetch_newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncError> {
     if let Some((remote, branch)) = of_remote(repo, name).await? {
         let refspec = format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}");
-        if let Err(error) = repo.fetch(&remote, &[refspec]).await {
-            return Err(SyncError::FetchFailed { remote, name: branch, line: error.line() });
+        if let Err(error) = repo.fetch_refspecs(&remote, &[refspec]).await {
+            return Err(SyncError::FetchFailed { remote, name: branch, line: error.reason_line() });
         }
     }
     for candidate in [format!("refs/remotes/{name}"), format!("refs/heads/{name}"), name.to_owned()] {
@@ -37,63 +37,69 @@ pub async fn newest(repo: &Repository, name: &str) -> Result<CommitSha, SyncErro
     Err(SyncError::NoSuch(name.to_owned()))
 }
 
-/// The remote and the branch that a name (`origin/main`) means; `None`: it is one of this repository.
+/// Returns the remote and the branch that a name (`origin/main`) means; `None` if it is a branch of this
+/// repository.
 pub async fn of_remote(repo: &Repository, name: &str) -> Result<Option<(String, String)>, GitError> {
-    let remotes = repo.remotes().await?;
+    let remotes = repo.list_remotes().await?;
     let of = |remote: &Remote| name.strip_prefix(&format!("{}/", remote.name)).map(str::to_owned);
     Ok(remotes.iter().find_map(|remote| Some((remote.name.clone(), of(remote)?))))
 }
 
-/// Whether a branch (`main`, `origin/main`) is there, as whoever has it says now.
+/// Tells whether a branch (`main`, `origin/main`) exists now. For a remote's branch, the remote is
+/// queried.
 pub async fn is_there(repo: &Repository, name: &str) -> Result<bool, SyncError> {
     let Some((remote, branch)) = of_remote(repo, name).await? else {
         return Ok(repo.commit_of(&format!("refs/heads/{name}")).await?.is_some());
     };
-    let asked = repo.ask_remote(&remote, &[format!("refs/heads/{branch}")], NETWORK).await;
-    let failed = |error: GitError| SyncError::FetchFailed { remote, name: branch, line: error.line() };
+    let asked = repo.ask_remote(&remote, &[format!("refs/heads/{branch}")], REMOTE_QUERY_TIMEOUT).await;
+    let failed = |error: GitError| SyncError::FetchFailed { remote, name: branch, line: error.reason_line() };
     Ok(!asked.map_err(failed)?.is_empty())
 }
 
 /// Fetches the newest commit of a pull request that is on no branch here.
 pub async fn newest_of_pull_request(repo: &Repository, remote: &str, number: u64) -> Result<CommitSha, SyncError> {
     let what = format!("pull request #{number}");
-    let failed =
-        |error: GitError| SyncError::FetchFailed { remote: remote.to_owned(), name: what.clone(), line: error.line() };
-    let there = repo.ask_remote(remote, &pull_request_refs(number), NETWORK).await.map_err(failed)?;
+    let failed = |error: GitError| SyncError::FetchFailed {
+        remote: remote.to_owned(),
+        name: what.clone(),
+        line: error.reason_line(),
+    };
+    let there = repo.ask_remote(remote, &pull_request_refs(number), REMOTE_QUERY_TIMEOUT).await.map_err(failed)?;
     let Some((name, tip)) = there.into_iter().next() else { return Err(SyncError::NoSuch(what)) };
-    repo.fetch(remote, &[name]).await.map_err(failed)?;
+    repo.fetch_refspecs(remote, &[name]).await.map_err(failed)?;
     Ok(tip)
 }
 
-/// Merges `from` into what is checked out at `path`, whose entry is `entry`. A conflict is taken
-/// back: everything is as it was.
-pub async fn merge(
+/// Merges `from` into the branch that is checked out at `path`, whose entry is `entry`. A conflict
+/// is reverted: everything is as it was.
+pub async fn merge_commit(
     repo: &Repository,
     path: &Path,
     entry: &Path,
     name: &str,
     from: &CommitSha,
 ) -> Result<bool, SyncError> {
-    let place = Place::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
-    let head = async || repo.git().command(place, "rev-parse").args(["--verify", "HEAD"]).text().await;
+    let place = GitLocation::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
+    let head = async || repo.git().new_command(place, "rev-parse").args(["--verify", "HEAD"]).run_to_text().await;
     let before = head().await?;
-    let merge = repo.git().command(place, "merge").disarmed(Programs::MergeDrivers).args([
+    let merge = repo.git().new_command(place, "merge").without_programs(BlockedPrograms::MergeDrivers).args([
         "--quiet",
         "--no-edit",
         "-m",
         &format!("Merge {name}"),
     ]);
-    let merged = merge.arg(from.as_str()).env("GIT_OPTIONAL_LOCKS", "1").long().run().await;
+    let merged = merge.arg(from.as_str()).with_env("GIT_OPTIONAL_LOCKS", "1").with_long_timeout().run().await;
     let Err(error) = merged else { return Ok(head().await? != before) };
-    let listed = repo.git().command(place, "diff").args(["--name-only", "--diff-filter=U", "-z"]).run().await?.stdout;
+    let listed =
+        repo.git().new_command(place, "diff").args(["--name-only", "--diff-filter=U", "-z"]).run().await?.stdout;
     let files: Vec<String> = listed
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
-        .map(|name| parse::path(name).display().to_string())
+        .map(|name| parse::path_from_bytes(name).display().to_string())
         .collect();
     if files.is_empty() {
         return Err(error.into());
     }
-    repo.git().command(place, "merge").arg("--abort").long().run().await?;
+    repo.git().new_command(place, "merge").arg("--abort").with_long_timeout().run().await?;
     Err(SyncError::Conflict { from: name.to_owned(), files })
 }

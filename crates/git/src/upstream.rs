@@ -1,8 +1,9 @@
-//! The upstream of a branch: `branch.NAME.remote` and `branch.NAME.merge` in the repository's config.
+//! Reads and writes the upstream of a branch: `branch.NAME.remote` and `branch.NAME.merge` in the
+//! repository's config.
 //!
-//! Both are written by themselves, not by `git branch --set-upstream-to`: that refuses a branch which
-//! the remote's own configuration does not fetch, as in a clone of a single branch. `git pull` and
-//! `git push` need no more than these two.
+//! Both keys are written directly, not by `git branch --set-upstream-to`: that refuses a branch which the
+//! remote's own configuration does not fetch, as in a clone of a single branch. `git pull` and `git push`
+//! need no more than these two.
 
 use std::io;
 use std::time::Duration;
@@ -13,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::lock::{FileLock, repository_lock};
 use crate::{GitError, Repository};
 
-/// How often a config that another program is writing is tried again, and after which time.
-const CONFIG_TRIES: usize = 50;
-const CONFIG_RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// The number of attempts to write a config that another program is writing, and the delay between
+/// them.
+const MAX_CONFIG_ATTEMPTS: usize = 50;
+const CONFIG_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The values of the two keys; none where the branch follows nothing.
+/// The values of the two keys; `None` if the branch follows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upstream {
     remote: Vec<String>,
@@ -25,7 +27,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The branch of the same name on `remote`.
+    /// Returns the branch of the same name on `remote`.
     pub(crate) fn on_remote(remote: &str, branch: &BranchName) -> Self {
         Self { remote: vec![remote.to_owned()], merge: vec![branch.full_ref()] }
     }
@@ -40,7 +42,7 @@ impl Upstream {
         }
     }
 
-    /// As people name it (`origin/main`), where it is one branch of a remote.
+    /// Returns the name that people use (`origin/main`), if the upstream is one branch of a remote.
     pub(crate) fn short_name(&self) -> Option<String> {
         let ([remote], [merge]) = (&self.remote[..], &self.merge[..]) else { return None };
         let branch = merge.strip_prefix("refs/heads/").filter(|_| remote != ".")?;
@@ -56,7 +58,7 @@ pub(crate) async fn lock_config(repo: &Repository) -> io::Result<FileLock> {
 impl Repository {
     /// Reads the upstream that the repository's own config has for a branch.
     pub(crate) async fn read_upstream(&self, branch: &BranchName) -> Result<Upstream, GitError> {
-        let listed = self.command("config").args(["--local", "--list", "-z"]).run().await?.stdout;
+        let listed = self.new_command("config").args(["--local", "--list", "-z"]).run().await?.stdout;
         let listed = String::from_utf8_lossy(&listed);
         let values = |variable: &str| {
             let key = format!("branch.{branch}.{variable}");
@@ -66,7 +68,7 @@ impl Repository {
         Ok(Upstream { remote: values("remote"), merge: values("merge") })
     }
 
-    /// Writes the upstream of a branch, where it differs; an empty one is taken away.
+    /// Writes the upstream of a branch if it differs; an empty one is removed.
     pub(crate) async fn write_upstream(
         &self,
         _lock: &FileLock,
@@ -92,16 +94,16 @@ impl Repository {
         Ok(())
     }
 
-    /// Git does not wait for others that write to the config; this does.
+    /// Edits the config, with retries while another process writes it: git itself does not wait.
     async fn edit_config(&self, args: &[&str]) -> Result<(), GitError> {
         let mut tries = 0;
         loop {
-            match self.command("config").arg("--local").args(args).run().await {
+            match self.new_command("config").arg("--local").args(args).run().await {
                 Err(GitError::Failed { stderr, .. })
-                    if stderr.contains("could not lock config file") && tries < CONFIG_TRIES =>
+                    if stderr.contains("could not lock config file") && tries < MAX_CONFIG_ATTEMPTS =>
                 {
                     tries += 1;
-                    tokio::time::sleep(CONFIG_RETRY_PAUSE).await;
+                    tokio::time::sleep(CONFIG_RETRY_INTERVAL).await;
                 }
                 done => return done.map(drop),
             }

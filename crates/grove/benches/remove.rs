@@ -8,7 +8,7 @@
 mod shared;
 
 use grove_testkit::Sandbox;
-use shared::{asked_for, compare, repository, time};
+use shared::{asked_for, compare_rounds, make_repository, time_command};
 
 fn main() {
     if !asked_for() {
@@ -16,19 +16,22 @@ fn main() {
     }
     println!("removal against `git worktree remove`: median of per-round ratios, and each one's own median");
     for (files, rounds) in [(700, 21), (10_000, 9)] {
-        let grove = Sandbox::new(env!("CARGO_BIN_EXE_grove"), repository(files));
-        let create = |name: &str| grove.grove(["worktree", "create", name, "--json"]).ok();
-        let of_git = |round: usize| grove.repo.dir().join(format!("git/{round}")).display().to_string();
-        // All are there before the first goes: making some slows the removal of others.
+        let grove = Sandbox::new(env!("CARGO_BIN_EXE_grove"), make_repository(files));
+        let create = |name: &str| grove.grove(["worktree", "create", name, "--json"]).assert_success();
+        let of_git = |round: usize| grove.repo.temp_dir().join(format!("git/{round}")).display().to_string();
+        // All worktrees are made before the first is removed: making some slows the removal of others.
         create("warm-up");
         for round in 0..rounds {
             create(&format!("ours-{round}"));
             grove.repo.git(&["worktree", "add", "-q", "-b", &format!("gits-{round}"), &of_git(round)]);
         }
-        grove.grove(["worktree", "remove", "warm-up"]).ok();
-        let by_us = |round: usize| time(&mut grove.command(["worktree", "remove", &format!("ours-{round}"), "--json"]));
-        let by_git =
-            |round: usize| time(&mut grove.repo.command(grove.repo.path(), &["worktree", "remove", &of_git(round)]));
-        compare(files, rounds, by_us, by_git);
+        grove.grove(["worktree", "remove", "warm-up"]).assert_success();
+        let by_us = |round: usize| {
+            time_command(&mut grove.grove_command(["worktree", "remove", &format!("ours-{round}"), "--json"]))
+        };
+        let by_git = |round: usize| {
+            time_command(&mut grove.repo.git_command(grove.repo.path(), &["worktree", "remove", &of_git(round)]))
+        };
+        compare_rounds(files, rounds, by_us, by_git);
     }
 }

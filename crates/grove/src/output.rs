@@ -1,7 +1,7 @@
-//! What a person or a script sees.
+//! Output for people and scripts.
 //!
-//! On a terminal: colours, tables that fit, times as "3 min ago". Anywhere else: plain text and
-//! full times, so that what is piped never depends on a window.
+//! On a terminal: colours, tables that fit, times as "3 min ago". Anywhere else: plain text and full times,
+//! so that piped output never depends on a window.
 
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -21,27 +21,28 @@ fn on_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-pub fn line(text: &str) {
+pub fn print_line(text: &str) {
     let mut out = anstream::stdout();
-    written(writeln!(out, "{text}").and_then(|()| out.flush()));
+    exit_if_write_failed(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
-/// A sentence; what stands in `quotes` is strong on a terminal.
-pub fn words(text: &str) {
+/// Prints a sentence; text in `backticks` is emphasized on a terminal.
+pub fn print_sentence(text: &str) {
     let styled = |(index, part): (usize, &str)| match index % 2 {
         0 => part.to_owned(),
-        _ => strong(&format!("`{part}`")),
+        _ => style_strong(&format!("`{part}`")),
     };
-    line(&text.split('`').enumerate().map(styled).collect::<String>());
+    print_line(&text.split('`').enumerate().map(styled).collect::<String>());
 }
 
-pub fn raw(bytes: &[u8]) {
+pub fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout();
-    written(out.write_all(bytes).and_then(|()| out.flush()));
+    exit_if_write_failed(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
-/// An answer that nobody can read is a failure; a reader that has gone away (`| head`) is not.
-fn written(result: std::io::Result<()>) {
+/// Ends the program if the output could not be written. That is a failure, unless the reader has gone away
+/// (`| head`).
+fn exit_if_write_failed(result: std::io::Result<()>) {
     if let Err(error) = result {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             std::process::exit(0);
@@ -51,31 +52,31 @@ fn written(result: std::io::Result<()>) {
     }
 }
 
-/// Begins a terminal's page anew.
-pub fn clear() {
+/// Clears the terminal.
+pub fn clear_screen() {
     if on_terminal() {
-        raw(b"\x1b[2J\x1b[H");
+        print_bytes(b"\x1b[2J\x1b[H");
     }
 }
 
-/// A path exactly as it is, also when it is not text.
-pub fn path(path: &Path) {
+/// Prints a path exactly as it is, also when it is not valid text.
+pub fn print_path(path: &Path) {
     let mut bytes = path.as_os_str().as_bytes().to_vec();
     bytes.push(b'\n');
-    raw(&bytes);
+    print_bytes(&bytes);
 }
 
-pub fn json(value: &impl Serialize) {
+pub fn print_json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => line(&text),
+        Ok(text) => print_line(&text),
         Err(error) => eprintln!("error: the answer could not be printed: {error}"),
     }
 }
 
-/// Says what went wrong and gives the exit code: 2 for wrong usage, 1 for all else.
-pub fn problem(problem: &Problem, json_wanted: bool) -> ExitCode {
+/// Prints a problem and returns the exit code: 2 for wrong usage, 1 for everything else.
+pub fn report_problem(problem: &Problem, json_wanted: bool) -> ExitCode {
     if json_wanted {
-        json(&serde_json::json!({ "error": problem }));
+        print_json(&serde_json::json!({ "error": problem }));
     } else {
         eprintln!("{} {}", "error:".red().bold(), problem.message);
         for reason in &problem.reasons {
@@ -93,19 +94,19 @@ pub fn problem(problem: &Problem, json_wanted: bool) -> ExitCode {
     })
 }
 
-pub fn warning(text: &str) {
+pub fn print_warning(text: &str) {
     eprintln!("{} {text}", "warning:".yellow().bold());
 }
 
-pub fn strong(text: &str) -> String {
+pub fn style_strong(text: &str) -> String {
     if on_terminal() { text.bold().to_string() } else { text.to_owned() }
 }
 
-pub fn dim(text: &str) -> String {
+pub fn style_dim(text: &str) -> String {
     if on_terminal() { text.dimmed().to_string() } else { text.to_owned() }
 }
 
-pub fn state(state: State) -> String {
+pub fn style_state(state: State) -> String {
     let word = state.as_str();
     if !on_terminal() {
         return word.to_owned();
@@ -120,22 +121,22 @@ pub fn state(state: State) -> String {
     }
 }
 
-/// `3 min ago` on a terminal, the full time anywhere else.
-pub fn ago(moment: Moment) -> String {
+/// Formats a time: `3 min ago` on a terminal, the full time anywhere else.
+pub fn format_ago(moment: Moment) -> String {
     if on_terminal() { format!("{} ago", Moment::now().age_since(moment)) } else { moment.to_string() }
 }
 
-/// `3 days old` on a terminal, the full time anywhere else.
-pub fn old(moment: Moment) -> String {
+/// Formats an age: `3 days old` on a terminal, the full time anywhere else.
+pub fn format_age(moment: Moment) -> String {
     if on_terminal() { format!("{} old", Moment::now().age_since(moment)) } else { format!("of {moment}") }
 }
 
-/// `1.2 MiB`, or nothing where nothing is known.
-pub fn size(bytes: Option<i64>) -> String {
+/// Formats a size: `1.2 MiB`, or nothing if it is unknown.
+pub fn format_optional_size(bytes: Option<i64>) -> String {
     bytes.and_then(|bytes| u64::try_from(bytes).ok()).map(human_size).unwrap_or_default()
 }
 
-/// With `~` for the person's home, on a terminal.
+/// Shortens a path on a terminal: `~` for the user's home.
 pub fn short_path(path: &Path) -> String {
     let home = std::env::var_os("HOME").filter(|_| on_terminal());
     match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
@@ -144,17 +145,17 @@ pub fn short_path(path: &Path) -> String {
     }
 }
 
-/// Names and values below each other; what is empty is left out.
-pub fn fields(fields: &[(&str, String)]) {
+/// Prints names and values, one pair per line; leaves empty values out.
+pub fn print_fields(fields: &[(&str, String)]) {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-        line(&format!("  {}  {value}", dim(&format!("{name:width$}"))));
+        print_line(&format!("  {}  {value}", style_dim(&format!("{name:width$}"))));
     }
 }
 
-pub struct Table(comfy_table::Table);
+pub struct OutputTable(comfy_table::Table);
 
-impl Table {
+impl OutputTable {
     pub fn new<const N: usize>(header: [&str; N]) -> Self {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING);
@@ -164,26 +165,26 @@ impl Table {
                 table.set_width(size.ws_col.max(60));
             }
         }
-        table.set_header(header.map(|name| dim(&name.to_uppercase())));
+        table.set_header(header.map(|name| style_dim(&name.to_uppercase())));
         Self(table)
     }
 
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub fn add_row<const N: usize>(&mut self, cells: [String; N]) {
         self.0.add_row(cells);
     }
 
-    pub fn print(mut self) {
+    pub fn print_table(mut self) {
         for column in self.0.column_iter_mut() {
             column.set_padding((0, 2));
         }
         for line in self.0.lines() {
-            self::line(line.trim_end());
+            self::print_line(line.trim_end());
         }
     }
 }
 
-/// Something turns while a person waits; scripts and short waits see nothing.
-pub fn spinner(message: &'static str, json_wanted: bool) -> ProgressBar {
+/// Shows a spinner while a person waits; scripts and short waits see nothing.
+pub fn start_spinner(message: &'static str, json_wanted: bool) -> ProgressBar {
     if json_wanted || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -193,8 +194,8 @@ pub fn spinner(message: &'static str, json_wanted: bool) -> ProgressBar {
     bar
 }
 
-/// Says what is waited for: beside the spinner, or in a line of its own where none turns.
-pub fn waiting(spinner: &ProgressBar, text: String) {
+/// Shows the reason for a wait: beside the spinner, or in a line of its own where there is no spinner.
+pub fn show_wait_reason(spinner: &ProgressBar, text: String) {
     if spinner.is_hidden() {
         eprintln!("{text}");
     } else {
@@ -202,8 +203,8 @@ pub fn waiting(spinner: &ProgressBar, text: String) {
     }
 }
 
-/// How far something has come, where a person waits for it.
-pub fn bar(message: &'static str, json_wanted: bool) -> ProgressBar {
+/// Shows a progress bar while a person waits.
+pub fn start_progress_bar(message: &'static str, json_wanted: bool) -> ProgressBar {
     if json_wanted || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

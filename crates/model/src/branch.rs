@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct BranchName(String);
 
-/// Why a text cannot be a branch.
+/// The reason why a text cannot be a branch name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BranchNameError {
     #[error("a branch needs a name, and this one is empty")]
@@ -32,14 +32,14 @@ pub enum BranchNameError {
 }
 
 impl BranchName {
-    pub const MAX_BYTES: usize = 240;
+    pub const MAX_BRANCH_BYTES: usize = 240;
 
     pub fn parse(name: &str) -> Result<Self, BranchNameError> {
-        let shown = || shorten(name);
+        let shown = || shorten_for_message(name);
         if name.is_empty() {
             return Err(BranchNameError::Empty);
         }
-        if name.len() > Self::MAX_BYTES {
+        if name.len() > Self::MAX_BRANCH_BYTES {
             return Err(BranchNameError::TooLong { name: shown(), bytes: name.len() });
         }
         if name.starts_with('-') {
@@ -67,7 +67,7 @@ impl BranchName {
             return contains("a `.` at its end");
         }
         for part in name.split('/') {
-            let bad = |why| Err(BranchNameError::BadPart { name: shown(), part: shorten(part), why });
+            let bad = |why| Err(BranchNameError::BadPart { name: shown(), part: shorten_for_message(part), why });
             if part.starts_with('.') {
                 return bad("begins with a dot");
             }
@@ -82,14 +82,14 @@ impl BranchName {
         &self.0
     }
 
-    /// The full name: `refs/heads/…`.
+    /// Returns the full name: `refs/heads/…`.
     pub fn full_ref(&self) -> String {
         format!("refs/heads/{}", self.0)
     }
 }
 
-/// Control characters escaped and cut to a length that fits in one sentence.
-fn shorten(name: &str) -> String {
+/// Escapes control characters and cuts the name to a length that fits in one sentence.
+fn shorten_for_message(name: &str) -> String {
     let clean: String =
         name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect();
     if clean.chars().count() <= 60 {

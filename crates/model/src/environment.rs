@@ -1,10 +1,12 @@
-//! Codebases and environments as the record keeps them.
+//! Codebases and environments as the store records them.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BranchName, CodebaseId, CommitSha, EnvironmentId, Moment, Nonce, Owner, RepositoryFolders, WorkKey};
+use crate::{
+    BranchName, CodebaseId, CommitSha, EnvironmentId, Moment, Nonce, ProcessOwner, RepositoryFolders, WorkKey,
+};
 
 /// A registered repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +17,11 @@ pub struct Codebase {
     pub repository_url: Option<String>,
     /// The canonical (main) checkout, never a worktree; for a bare repository its own directory.
     pub default_cwd: PathBuf,
-    /// `git rev-parse --git-common-dir`: what tells two clones of one remote apart.
+    /// `git rev-parse --git-common-dir`: it tells two clones of one remote apart.
     pub git_common_dir: PathBuf,
     pub default_branch: Option<String>,
     pub folders: RepositoryFolders,
-    /// We cloned it ourselves.
+    /// Grovekeeper cloned it.
     pub cloned: bool,
     pub ai_assistant_type: Option<String>,
     pub created_at: Moment,
@@ -28,7 +30,7 @@ pub struct Codebase {
 /// A word in the store that this version does not know: an error, never a guess.
 #[derive(Debug, thiserror::Error)]
 #[error("`{word}` is not a known {what}")]
-pub struct UnknownWord {
+pub struct UnknownWordError {
     pub what: &'static str,
     pub word: String,
 }
@@ -57,10 +59,10 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::UnknownWord;
-            fn from_str(word: &str) -> Result<Self, $crate::UnknownWord> {
+            type Err = $crate::UnknownWordError;
+            fn from_str(word: &str) -> Result<Self, $crate::UnknownWordError> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == word)
-                    .ok_or_else(|| $crate::UnknownWord { what: $what, word: word.to_owned() })
+                    .ok_or_else(|| $crate::UnknownWordError { what: $what, word: word.to_owned() })
             }
         }
     };
@@ -68,7 +70,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words!(
-    /// Where an environment stands in its life.
+    /// The position of an environment in its life cycle.
     Status, "status of an environment" {
         Creating = "creating",
         Initializing = "initializing",
@@ -82,7 +84,7 @@ words!(
 );
 
 impl Status {
-    /// Whether the life cycle has an edge from `self` to `next`.
+    /// Tells whether the life cycle has an edge from `self` to `next`.
     pub fn may_become(self, next: Status) -> bool {
         use Status::*;
         matches!(
@@ -91,7 +93,7 @@ impl Status {
                 | (Initializing, Active | Failed | Removing | Destroyed)
                 | (Active, Initializing | Merging | Removing | Hibernated | Destroyed)
                 | (Merging, Active | Removing | Failed | Destroyed)
-                // Back to where it was, when a removal gives way or is undone.
+                // Back to the earlier status, when a removal is given up or undone.
                 | (Removing, Destroyed | Active | Failed | Initializing | Merging | Hibernated)
                 | (Failed, Initializing | Active | Merging | Removing | Destroyed)
                 | (Hibernated, Active | Removing | Destroyed)
@@ -101,7 +103,7 @@ impl Status {
 }
 
 words!(
-    /// What a person sees: the status together with what git and the disk say.
+    /// The state that a person sees: the status together with the findings from git and the disk.
     State, "state of an environment" {
         Failed = "failed",
         Hibernated = "hibernated",
@@ -118,7 +120,7 @@ words!(
 );
 
 words!(
-    /// How it is known that the work of an environment is in its base.
+    /// The evidence that the work of an environment is in its base.
     MergeMethod, "way of being merged" {
         Ancestor = "ancestor",
         SameTree = "same-tree",
@@ -130,7 +132,7 @@ words!(
 );
 
 words!(
-    /// How a worktree that somebody else made was found.
+    /// The way in which a worktree was found that Grovekeeper did not create.
     AdoptedFrom, "way of adoption" {
         Branch = "branch",
         Path = "path",
@@ -140,7 +142,7 @@ words!(
 );
 
 words!(
-    /// How far the init script got.
+    /// The progress of the init script.
     InitStatus, "status of an init script" {
         Running = "running",
         Success = "success",
@@ -157,17 +159,17 @@ pub struct PullRequestInfo {
     /// `open`, `closed`, `merged`.
     pub state: String,
     pub created_at: String,
-    /// Its head as it was last told.
+    /// The head that the platform last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitSha>,
-    /// When it was as it is told here.
+    /// The time at which the pull request was as described here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Moment>,
 }
 
 impl PullRequestInfo {
-    /// Whether this is no news to whoever knows that: something older, told late. What was merged
-    /// stays so; of two pull requests of one branch the open one counts.
+    /// Tells whether this report adds nothing to `known`: it is older and arrived late. A merged pull request
+    /// stays merged; of two pull requests of one branch the open one counts.
     pub fn is_outdated_by(&self, known: &PullRequestInfo) -> bool {
         let older = self.updated_at.zip(known.updated_at).is_some_and(|(told, known)| told < known);
         match (self.number == known.number, known.is_open(), self.is_open()) {
@@ -194,7 +196,7 @@ pub struct InitScript {
     pub error: Option<String>,
 }
 
-/// What the record keeps besides its columns; the links are kept in a table of their own.
+/// The fields of a record that have no column of their own; the links are kept in a separate table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EnvironmentMetadata {
@@ -208,7 +210,7 @@ pub struct EnvironmentMetadata {
     pub init_script: Option<InitScript>,
 }
 
-/// The isolated place for one work.
+/// The isolated environment of one work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     pub id: EnvironmentId,
@@ -219,9 +221,9 @@ pub struct Environment {
     pub path: PathBuf,
     pub branch: BranchName,
     pub status: Status,
-    /// What went wrong, for `failed` and for a creation that ended `destroyed`.
+    /// The error, for `failed` and for a creation that ended `destroyed`.
     pub error: Option<String>,
-    /// The base as it was asked for and found: `origin/main`, `main`, a tag.
+    /// The base as it was requested and found: `origin/main`, `main`, a tag.
     pub base_ref: Option<String>,
     pub base_sha: Option<CommitSha>,
     pub head_sha: Option<CommitSha>,
@@ -230,18 +232,18 @@ pub struct Environment {
     pub created_at: Moment,
     pub last_activity_at: Moment,
     pub size_bytes: Option<i64>,
-    /// When it was last measured, also if that gave no figure.
+    /// The time of the last measurement, also if it gave no figure.
     pub size_at: Option<Moment>,
     pub metadata: EnvironmentMetadata,
     pub related_issues: Vec<u64>,
     pub related_prs: Vec<u64>,
     /// The machine that holds the directory.
     pub node: String,
-    /// What proves a half-made thing on disk to be this environment's own.
+    /// Proves that a half-made directory on disk belongs to this environment.
     pub nonce: Nonce,
-    /// Who is making it, while it is `creating`.
-    pub owner: Option<Owner>,
-    /// Until when the owner of another machine counts as alive.
+    /// The process that creates it, while it is `creating`.
+    pub owner: Option<ProcessOwner>,
+    /// The time until which an owner on another machine counts as alive.
     pub lease_until: Option<Moment>,
 }
 

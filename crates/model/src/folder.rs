@@ -1,34 +1,35 @@
 //! Folder names made from branches: one sanitiser, used everywhere.
 //!
-//! A [`FolderName`] is always exactly one path component: never empty, never `.` or `..`, never
-//! absolute, at most 200 bytes, and none of the names that Windows keeps for itself.
+//! A [`FolderName`] is always exactly one path component: never empty, never `.` or `..`, never absolute, at
+//! most 200 bytes, and never a name that Windows reserves.
 
 use std::fmt;
 
 use crate::{BranchName, short_hash};
 
-const MAX_BYTES: usize = 200;
+const MAX_FOLDER_BYTES: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FolderName(String);
 
 impl FolderName {
-    /// The plain folder of a text. Different texts may share it; see [`FolderName::distinct`].
-    pub fn sanitise(text: &str) -> Self {
-        Self(guard(clean(text, MAX_BYTES)))
+    /// Returns the plain folder of a text. Different texts may share it; see
+    /// [`FolderName::distinct_for_branch`].
+    pub fn from_text(text: &str) -> Self {
+        Self(avoid_reserved_name(clean_characters(text, MAX_FOLDER_BYTES)))
     }
 
-    /// The folder for `branch` among those that other branches have `taken`: the plain one if it
-    /// is free, otherwise with a hash of the branch behind it, as many digits as are needed.
-    pub fn distinct(branch: &BranchName, taken: impl Fn(&FolderName) -> bool) -> Self {
-        let plain = Self::sanitise(branch.as_str());
+    /// Returns the folder for `branch` among those that other branches have `taken`: the plain one if it is
+    /// free, otherwise the plain one followed by a hash of the branch, with as many digits as needed.
+    pub fn distinct_for_branch(branch: &BranchName, taken: impl Fn(&FolderName) -> bool) -> Self {
+        let plain = Self::from_text(branch.as_str());
         if !taken(&plain) {
             return plain;
         }
-        // 8 digits are enough in practice; the longer ones make "never" true.
+        // 8 digits are enough in practice; more digits guarantee that the name is free.
         let mut digits = 8;
         loop {
-            let candidate = Self::hashed(branch.as_str(), branch.as_str().as_bytes(), digits);
+            let candidate = Self::with_hash(branch.as_str(), branch.as_str().as_bytes(), digits);
             if digits >= 64 || !taken(&candidate) {
                 return candidate;
             }
@@ -36,11 +37,11 @@ impl FolderName {
         }
     }
 
-    /// `<text>-<hash of what>`, within the limit.
-    pub fn hashed(text: &str, what: &[u8], digits: usize) -> Self {
+    /// Returns `<text>-<hash of what>`, within the limit.
+    pub fn with_hash(text: &str, what: &[u8], digits: usize) -> Self {
         let hash = short_hash(what, digits);
-        let stem = clean(text, MAX_BYTES - 1 - hash.len());
-        Self(guard(if stem.is_empty() { hash } else { format!("{stem}-{hash}") }))
+        let stem = clean_characters(text, MAX_FOLDER_BYTES - 1 - hash.len());
+        Self(avoid_reserved_name(if stem.is_empty() { hash } else { format!("{stem}-{hash}") }))
     }
 
     pub fn as_str(&self) -> &str {
@@ -54,8 +55,8 @@ impl fmt::Display for FolderName {
     }
 }
 
-/// Characters replaced, runs collapsed, ends trimmed, cut at `max` bytes.
-fn clean(text: &str, max: usize) -> String {
+/// Replaces characters, collapses runs, trims both ends, and cuts at `max` bytes.
+fn clean_characters(text: &str, max: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut after_space = false;
     for c in text.chars() {
@@ -80,8 +81,8 @@ fn clean(text: &str, max: usize) -> String {
     trimmed[..end].trim_end_matches(['.', '-']).to_owned()
 }
 
-/// `_` in front of what Windows reserves, `_branch` for nothing.
-fn guard(name: String) -> String {
+/// Puts `_` in front of a name that Windows reserves, and returns `_branch` for an empty name.
+fn avoid_reserved_name(name: String) -> String {
     if name.is_empty() {
         return "_branch".to_owned();
     }
@@ -94,8 +95,8 @@ fn guard(name: String) -> String {
         return name;
     }
     let mut guarded = format!("_{name}");
-    if guarded.len() > MAX_BYTES {
-        let mut end = MAX_BYTES;
+    if guarded.len() > MAX_FOLDER_BYTES {
+        let mut end = MAX_FOLDER_BYTES;
         while !guarded.is_char_boundary(end) {
             end -= 1;
         }
@@ -133,27 +134,27 @@ mod tests {
             ("///", "_branch"),
             ("..", "_branch"),
         ] {
-            assert_eq!(FolderName::sanitise(text).as_str(), folder, "{text:?}");
+            assert_eq!(FolderName::from_text(text).as_str(), folder, "{text:?}");
         }
     }
 
     #[test]
     fn the_cut_leaves_no_dash_and_no_half_character() {
         let dashed = format!("{}-{}", "a".repeat(199), "b".repeat(50));
-        assert_eq!(FolderName::sanitise(&dashed).as_str(), "a".repeat(199));
+        assert_eq!(FolderName::from_text(&dashed).as_str(), "a".repeat(199));
         let wide = "日".repeat(90);
-        assert_eq!(FolderName::sanitise(&wide).as_str(), "日".repeat(66));
+        assert_eq!(FolderName::from_text(&wide).as_str(), "日".repeat(66));
     }
 
     #[test]
     fn the_second_of_two_branches_with_one_folder_gets_a_hash() {
-        let first = FolderName::distinct(&BranchName::parse("feature/x").unwrap(), |_| false);
-        let second = FolderName::distinct(&BranchName::parse("feature-x").unwrap(), |f| *f == first);
+        let first = FolderName::distinct_for_branch(&BranchName::parse("feature/x").unwrap(), |_| false);
+        let second = FolderName::distinct_for_branch(&BranchName::parse("feature-x").unwrap(), |f| *f == first);
         assert_eq!(first.as_str(), "feature-x");
         assert_eq!(second.as_str(), format!("feature-x-{}", short_hash(b"feature-x", 8)));
     }
 
-    /// What every folder name promises, whatever it was made from.
+    /// Checks the guarantees of every folder name, whatever text it was made from.
     fn is_one_safe_component(folder: &FolderName) -> Result<(), TestCaseError> {
         let name = folder.as_str();
         prop_assert!(!name.is_empty() && name.len() <= 200, "{name:?}");
@@ -166,8 +167,8 @@ mod tests {
         Ok(())
     }
 
-    /// Texts that like to collide: few letters, many separators.
-    fn crowded() -> impl Strategy<Value = String> {
+    /// Generates texts that are likely to collide: few letters, many separators.
+    fn colliding_text_strategy() -> impl Strategy<Value = String> {
         prop_oneof![
             proptest::string::string_regex("[ab/.:# _-]{0,12}").unwrap(),
             proptest::string::string_regex("(CON|nul|com1|Lpt9)(\\.[a-z]{0,3})?").unwrap(),
@@ -178,24 +179,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_gives_one_safe_component(text in crowded()) {
-            is_one_safe_component(&FolderName::sanitise(&text))?;
-            is_one_safe_component(&FolderName::hashed(&text, text.as_bytes(), 8))?;
+        fn any_text_gives_one_safe_component(text in colliding_text_strategy()) {
+            is_one_safe_component(&FolderName::from_text(&text))?;
+            is_one_safe_component(&FolderName::with_hash(&text, text.as_bytes(), 8))?;
         }
 
         #[test]
-        fn sanitising_twice_changes_nothing(text in crowded()) {
-            let once = FolderName::sanitise(&text);
-            prop_assert_eq!(&FolderName::sanitise(once.as_str()), &once);
+        fn sanitising_twice_changes_nothing(text in colliding_text_strategy()) {
+            let once = FolderName::from_text(&text);
+            prop_assert_eq!(&FolderName::from_text(once.as_str()), &once);
         }
 
         #[test]
         fn branches_of_one_codebase_never_share_a_folder(
-            names in proptest::collection::btree_set(crowded(), 1..40)
+            names in proptest::collection::btree_set(colliding_text_strategy(), 1..40)
         ) {
             let mut owners: BTreeMap<FolderName, BranchName> = BTreeMap::new();
             for branch in names.iter().filter_map(|name| BranchName::parse(name).ok()) {
-                let folder = FolderName::distinct(&branch, |f| owners.contains_key(f));
+                let folder = FolderName::distinct_for_branch(&branch, |f| owners.contains_key(f));
                 is_one_safe_component(&folder)?;
                 prop_assert!(!owners.contains_key(&folder), "{folder} given twice");
                 owners.insert(folder, branch);

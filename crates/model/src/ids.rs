@@ -1,4 +1,4 @@
-//! Newtypes that do not mix.
+//! Newtypes for ids, so that one kind is never used as another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not an id")]
-pub struct NotAnId(pub String);
+pub struct ParseIdError(pub String);
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -18,7 +18,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new id; ids made later sort later (UUIDv7).
+            /// Returns a new id; ids made later sort later (UUIDv7).
             #[allow(clippy::new_without_default, reason = "an id is made on purpose, never by default")]
             pub fn new() -> Self {
                 Self(Uuid::now_v7())
@@ -32,9 +32,9 @@ macro_rules! id {
         }
 
         impl FromStr for $name {
-            type Err = NotAnId;
-            fn from_str(text: &str) -> Result<Self, NotAnId> {
-                Uuid::parse_str(text).map(Self).map_err(|_| NotAnId(text.to_owned()))
+            type Err = ParseIdError;
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                Uuid::parse_str(text).map(Self).map_err(|_| ParseIdError(text.to_owned()))
             }
         }
     };
@@ -45,19 +45,19 @@ id!(
     CodebaseId
 );
 id!(
-    /// The isolated place for one work.
+    /// The isolated environment of one work.
     EnvironmentId
 );
 id!(
-    /// One place where people talk.
+    /// A conversation on a platform.
     ConversationId
 );
 id!(
-    /// Something that somebody said.
+    /// A message that a person sent.
     MessageId
 );
 id!(
-    /// Proof that a half-made thing on disk belongs to one particular creation.
+    /// Proof that a half-made directory on disk belongs to one particular creation.
     Nonce
 );
 
@@ -68,39 +68,39 @@ pub struct CommitSha(String);
 
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a full commit id; give all 40 (or 64) hexadecimal digits")]
-pub struct NotASha(pub String);
+pub struct ParseShaError(pub String);
 
 impl CommitSha {
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first seven digits, as people quote them.
-    pub fn short(&self) -> &str {
+    /// Returns the first seven digits, as people quote them.
+    pub fn short_sha(&self) -> &str {
         &self.0[..7]
     }
 
-    /// The id of nothing, in the same hash: what `update-ref` takes to mean "must not exist".
-    pub fn zero(&self) -> String {
+    /// Returns the all-zero id in the same hash; `update-ref` takes it to mean "must not exist".
+    pub fn zero_sha(&self) -> String {
         "0".repeat(self.0.len())
     }
 }
 
 impl FromStr for CommitSha {
-    type Err = NotASha;
-    fn from_str(text: &str) -> Result<Self, NotASha> {
+    type Err = ParseShaError;
+    fn from_str(text: &str) -> Result<Self, ParseShaError> {
         let hex = text.bytes().all(|b| b.is_ascii_hexdigit());
         if hex && matches!(text.len(), 40 | 64) {
             Ok(Self(text.to_ascii_lowercase()))
         } else {
-            Err(NotASha(text.to_owned()))
+            Err(ParseShaError(text.to_owned()))
         }
     }
 }
 
 impl TryFrom<String> for CommitSha {
-    type Error = NotASha;
-    fn try_from(text: String) -> Result<Self, NotASha> {
+    type Error = ParseShaError;
+    fn try_from(text: String) -> Result<Self, ParseShaError> {
         text.parse()
     }
 }
@@ -117,8 +117,8 @@ impl fmt::Display for CommitSha {
     }
 }
 
-/// Where a codebase's worktrees live below the worktree base, decided once, at registration, so
-/// that two codebases never share a folder whatever is registered or removed later.
+/// The folders of a codebase's worktrees below the worktree base. They are chosen once, at registration, so
+/// that two codebases never share a folder, whatever is registered or removed later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryFolders {
     /// `worktree.layout = "owner"`: `<owner>/<repo>`.
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_sha_is_whole_or_refused() {
-        assert_eq!("A".repeat(40).parse::<CommitSha>().unwrap().short(), "aaaaaaa");
+        assert_eq!("A".repeat(40).parse::<CommitSha>().unwrap().short_sha(), "aaaaaaa");
         assert!("a".repeat(64).parse::<CommitSha>().is_ok());
         for bad in ["abc1234", "", &"g".repeat(40), &"a".repeat(41)] {
             assert!(bad.parse::<CommitSha>().is_err(), "{bad}");

@@ -1,61 +1,61 @@
-//! What somebody said, somewhere, as it enters: nothing here knows a platform's own formats.
+//! Events that come in from a platform. Nothing here knows a platform's own formats.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BranchName, CommitSha, Kind, PrHead, PullRequestInfo, Work, WorkError};
+use crate::{BranchName, CommitSha, PullRequestHead, PullRequestInfo, Work, WorkError, WorkKind};
 
-/// Something that came in from a platform.
+/// An event that came in from a platform.
 #[derive(Clone, Debug)]
-pub struct Incoming {
-    /// The adapter that took it; the shell answers only those of this machine.
+pub struct IncomingEvent {
+    /// The adapter that received it; the shell answers only the adapters of this machine.
     pub via: String,
     pub platform: String,
-    /// The platform's own id of the conversation.
+    /// The platform's id of the conversation.
     pub conversation: String,
-    /// The channel that a thread is in, by the platform's own id.
+    /// The platform's id of the channel that contains the thread.
     pub parent: Option<String>,
     pub user: Option<String>,
-    /// Names this delivery; the same one is taken once.
+    /// Identifies this delivery; a delivery is accepted only once.
     pub delivery: Option<String>,
-    pub event: Event,
+    pub event: IncomingPayload,
 }
 
-/// Whether an adapter is only for people of this machine, who may do whatever the program may.
+/// Tells whether an adapter serves only users of this machine, who may do everything that the program may do.
 pub fn is_of_this_machine(adapter: &str) -> bool {
     ["web", "cli", "test"].contains(&adapter)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-pub enum Event {
+pub enum IncomingPayload {
     Message {
         text: String,
-        /// What was said before, or around it; it goes to the agent first.
+        /// Earlier or surrounding messages; the agent gets them first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<String>,
         #[serde(default)]
-        hints: Hints,
+        hints: WorkHints,
     },
     /// The issue, pull request or thread was closed.
     Closed { merged: bool },
-    /// The pull request that is worked on has this head now.
+    /// The pull request of this work has this head now.
     Pushed { head: CommitSha },
 }
 
 /// A repository that may be cloned when work for it comes in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryHint {
-    /// As people call it: `owner/name`.
+    /// The name that people use: `owner/name`.
     pub name: String,
-    /// Where it is cloned from, without credentials.
+    /// The address to clone from, without credentials.
     pub url: String,
 }
 
-/// What an adapter knows about the work.
+/// The facts that an adapter knows about the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Hints {
-    pub workflow_type: Option<Kind>,
+pub struct WorkHints {
+    pub workflow_type: Option<WorkKind>,
     #[serde(deserialize_with = "text_or_number")]
     pub workflow_id: Option<String>,
     pub pr_branch: Option<BranchName>,
@@ -67,41 +67,41 @@ pub struct Hints {
     #[serde(rename = "linkedPRs", deserialize_with = "or_null")]
     pub linked_prs: Vec<u64>,
     pub suggested_branch: Option<BranchName>,
-    /// What is known of the pull request itself.
+    /// The known facts about the pull request itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<Box<PullRequestInfo>>,
-    /// The work is in this repository, which is not registered yet.
+    /// The repository of the work, which is not registered yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<Box<RepositoryHint>>,
 }
 
-impl Hints {
-    /// The work that is meant; without hints, the thread that the conversation is.
-    pub fn work(&self, conversation: &str) -> Result<Work, WorkError> {
+impl WorkHints {
+    /// Returns the work that the hints describe; without hints, the thread that the conversation is.
+    pub fn to_work(&self, conversation: &str) -> Result<Work, WorkError> {
         let (Some(kind), Some(id)) = (self.workflow_type, self.workflow_id.as_deref()) else {
-            return Work::thread(self.workflow_id.as_deref().unwrap_or(conversation));
+            return Work::for_thread(self.workflow_id.as_deref().unwrap_or(conversation));
         };
-        let head = PrHead::known_by(self.pr_branch.as_ref(), self.pr_sha.as_ref(), self.is_fork_pr);
-        Work::of(kind, id, head)
+        let head = PullRequestHead::known_by(self.pr_branch.as_ref(), self.pr_sha.as_ref(), self.is_fork_pr);
+        Work::from_kind(kind, id, head)
     }
 }
 
-/// `null` is as good as nothing.
+/// Reads `null` as the default value.
 fn or_null<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// `42` and `"42"` are one id.
+/// Reads `42` and `"42"` as the same id.
 fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Either {
+    enum TextOrNumber {
         Text(String),
         Number(u64),
     }
-    Ok(Option::<Either>::deserialize(deserializer)?.map(|either| match either {
-        Either::Text(text) => text,
-        Either::Number(number) => number.to_string(),
+    Ok(Option::<TextOrNumber>::deserialize(deserializer)?.map(|either| match either {
+        TextOrNumber::Text(text) => text,
+        TextOrNumber::Number(number) => number.to_string(),
     }))
 }
 
@@ -109,28 +109,33 @@ fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<O
 mod tests {
     use super::*;
 
-    fn hints(json: &str) -> Hints {
+    fn parse_hints(json: &str) -> WorkHints {
         serde_json::from_str(json).unwrap()
     }
 
     #[test]
     fn hints_name_the_work() {
-        assert_eq!(hints(r#"{"linkedIssues":null,"isForkPR":null,"prBranch":null,"unknown":1}"#), Hints::default());
-        let work = |json: &str| hints(json).work("C1:17.5").map(|work| format!("{:?}", work.key().to_string()));
+        assert_eq!(
+            parse_hints(r#"{"linkedIssues":null,"isForkPR":null,"prBranch":null,"unknown":1}"#),
+            WorkHints::default()
+        );
+        let work =
+            |json: &str| parse_hints(json).to_work("C1:17.5").map(|work| format!("{:?}", work.work_key().to_string()));
         assert_eq!(work("{}").unwrap(), "\"thread C1:17.5\"");
         assert_eq!(work(r#"{"workflowType":"issue","workflowId":42}"#).unwrap(), "\"issue #42\"");
         assert_eq!(work(r#"{"workflowType":"issue","workflowId":"42"}"#).unwrap(), "\"issue #42\"");
         assert!(work(r#"{"workflowType":"issue","workflowId":"x"}"#).is_err());
-        let same = hints(r#"{"workflowType":"pr","workflowId":"9","prBranch":"feature/x"}"#).work("c").unwrap();
-        assert!(matches!(same, Work::PullRequest { head: PrHead::SameRepo { .. }, .. }));
-        let fork = hints(r#"{"workflowType":"pr","workflowId":"9","prBranch":"feature/x","isForkPR":true}"#);
-        assert!(matches!(fork.work("c").unwrap(), Work::PullRequest { head: PrHead::Fork { .. }, .. }));
+        let same =
+            parse_hints(r#"{"workflowType":"pr","workflowId":"9","prBranch":"feature/x"}"#).to_work("c").unwrap();
+        assert!(matches!(same, Work::PullRequest { head: PullRequestHead::SameRepo { .. }, .. }));
+        let fork = parse_hints(r#"{"workflowType":"pr","workflowId":"9","prBranch":"feature/x","isForkPR":true}"#);
+        assert!(matches!(fork.to_work("c").unwrap(), Work::PullRequest { head: PullRequestHead::Fork { .. }, .. }));
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         for json in [r#"{"workflowType":"epic"}"#, r#"{"prBranch":"-evil"}"#, r#"{"prSha":"abc"}"#] {
-            assert!(serde_json::from_str::<Hints>(json).is_err(), "{json}");
+            assert!(serde_json::from_str::<WorkHints>(json).is_err(), "{json}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The words of Grovekeeper as types: pure data, no I/O, no clock.
+//! The vocabulary of Grovekeeper as types: pure data, no I/O, no clock.
 //!
 //! Everything here is parsed once at the edge and then trusted: a [`BranchName`] is one that git
 //! accepts, a [`FolderName`] is one safe path component, a [`Work`] has an id that fits its kind.
@@ -16,21 +16,22 @@ mod work;
 pub use branch::{BranchName, BranchNameError};
 pub use environment::{
     AdoptedFrom, Codebase, Environment, EnvironmentMetadata, InitScript, InitStatus, MergeMethod, PullRequestInfo,
-    State, Status, UnknownWord,
+    State, Status, UnknownWordError,
 };
 pub use folder::FolderName;
 pub use ids::{
-    CodebaseId, CommitSha, ConversationId, EnvironmentId, MessageId, Nonce, NotASha, NotAnId, RepositoryFolders,
+    CodebaseId, CommitSha, ConversationId, EnvironmentId, MessageId, Nonce, ParseIdError, ParseShaError,
+    RepositoryFolders,
 };
-pub use incoming::{Event, Hints, Incoming, RepositoryHint, is_of_this_machine};
-pub use owner::{NotAnOwner, Owner};
-pub use removal::{Answer, Question};
+pub use incoming::{IncomingEvent, IncomingPayload, RepositoryHint, WorkHints, is_of_this_machine};
+pub use owner::{ParseOwnerError, ProcessOwner};
+pub use removal::{Question, RemovalAnswer};
 pub use time::Moment;
-pub use work::{Kind, PrHead, Work, WorkError, WorkKey};
+pub use work::{PullRequestHead, Work, WorkError, WorkKey, WorkKind};
 
 use sha2::{Digest, Sha256};
 
-/// The first `digits` hexadecimal digits of the SHA-256 of `text`.
+/// Returns the first `digits` hexadecimal digits of the SHA-256 of `text`.
 pub fn short_hash(text: &[u8], digits: usize) -> String {
     let digest = Sha256::digest(text);
     let mut hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -38,7 +39,7 @@ pub fn short_hash(text: &[u8], digits: usize) -> String {
     hex
 }
 
-/// `1.5 GiB`
+/// Formats a size for people: `1.5 GiB`.
 pub fn human_size(bytes: u64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let (mut value, mut unit) = (bytes as f64, 0);

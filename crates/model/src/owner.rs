@@ -1,10 +1,10 @@
-//! Which process is at work on something: enough to tell, on the same machine, whether it still is.
+//! The process that works on something: enough facts to tell, on the same machine, whether it still runs.
 
 use std::fmt;
 use std::str::FromStr;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct ProcessOwner {
     /// The machine, as records name it.
     pub node: String,
     /// Changes with every start of the machine.
@@ -12,24 +12,24 @@ pub struct Owner {
     /// The process-id namespace: a container counts its own processes.
     pub namespace: String,
     pub process: u32,
-    /// When the process began, in the kernel's ticks: ids are used again, this is not.
+    /// The start time of the process in the kernel's ticks: process ids are reused, start times are not.
     pub started: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` does not name a process")]
-pub struct NotAnOwner(pub String);
+pub struct ParseOwnerError(pub String);
 
-impl fmt::Display for Owner {
+impl fmt::Display for ProcessOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {} {} {}", self.node, self.boot, self.namespace, self.process, self.started)
     }
 }
 
-impl FromStr for Owner {
-    type Err = NotAnOwner;
-    fn from_str(text: &str) -> Result<Self, NotAnOwner> {
-        let wrong = || NotAnOwner(text.to_owned());
+impl FromStr for ProcessOwner {
+    type Err = ParseOwnerError;
+    fn from_str(text: &str) -> Result<Self, ParseOwnerError> {
+        let wrong = || ParseOwnerError(text.to_owned());
         let fields: Vec<&str> = text.split(' ').collect();
         let [node, boot, namespace, process, started] = fields[..] else { return Err(wrong()) };
         Ok(Self {
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn an_owner_survives_the_store() {
         let text = "host 1b4e28ba 4026531836 17 12345";
-        assert_eq!(text.parse::<Owner>().unwrap().to_string(), text);
-        assert!("host 17".parse::<Owner>().is_err() && "a b c d e".parse::<Owner>().is_err());
+        assert_eq!(text.parse::<ProcessOwner>().unwrap().to_string(), text);
+        assert!("host 17".parse::<ProcessOwner>().is_err() && "a b c d e".parse::<ProcessOwner>().is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! What is asked before an environment is removed.
+//! The questions to answer before an environment is removed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::environment::words;
 
 words!(
-    /// One thing that would speak against a removal; the word is its code.
+    /// One possible reason against a removal; the word is its code.
     Question, "question of a removal" {
         Changes = "uncommitted_changes",
         HiddenChanges = "hidden_changes",
@@ -23,34 +23,34 @@ words!(
 );
 
 impl Question {
-    /// Whether even a forced removal gives way: the nested worktree would break.
+    /// Tells whether even a forced removal stops here: the nested worktree would break.
     pub fn is_hard(self) -> bool {
         self == Question::NestedWorktree
     }
 }
 
-/// What was found out. Not to know is not a no.
+/// The answer to a question. An unknown answer does not count as a no.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", content = "detail", rename_all = "lowercase")]
-pub enum Answer {
+pub enum RemovalAnswer {
     No,
-    /// With what was found.
+    /// The reason exists; contains the finding.
     Yes(String),
-    /// With why it could not be found out.
+    /// The answer could not be found out; contains the reason.
     Unknown(String),
 }
 
-impl Answer {
+impl RemovalAnswer {
     pub fn is_no(&self) -> bool {
-        *self == Answer::No
+        *self == RemovalAnswer::No
     }
 
-    /// `Yes` with a detail where there is one.
-    pub fn of(found: Option<String>) -> Self {
-        found.map_or(Answer::No, Answer::Yes)
+    /// Returns `Yes` with the finding, if there is one.
+    pub fn from_finding(found: Option<String>) -> Self {
+        found.map_or(RemovalAnswer::No, RemovalAnswer::Yes)
     }
 
-    pub fn unknown(why: impl std::fmt::Display) -> Self {
-        Answer::Unknown(why.to_string())
+    pub fn unknown_because(why: impl std::fmt::Display) -> Self {
+        RemovalAnswer::Unknown(why.to_string())
     }
 }

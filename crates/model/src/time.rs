@@ -12,31 +12,31 @@ pub struct Moment(Timestamp);
 
 impl Moment {
     pub fn now() -> Self {
-        Self::at(Timestamp::now())
+        Self::from_timestamp(Timestamp::now())
     }
 
-    /// Cut to microseconds, the precision that every engine keeps.
-    pub fn at(timestamp: Timestamp) -> Self {
+    /// Cuts the timestamp to microseconds, the precision that every engine keeps.
+    pub fn from_timestamp(timestamp: Timestamp) -> Self {
         let micros = timestamp.as_microsecond();
         Self(Timestamp::from_microsecond(micros).unwrap_or(timestamp))
     }
 
     pub fn from_unix(seconds: i64) -> Option<Self> {
-        Timestamp::from_second(seconds).ok().map(Self::at)
+        Timestamp::from_second(seconds).ok().map(Self::from_timestamp)
     }
 
-    pub fn timestamp(self) -> Timestamp {
+    pub fn to_timestamp(self) -> Timestamp {
         self.0
     }
 
-    /// How long after `earlier` this is; negative if it was before.
-    pub fn since(self, earlier: Moment) -> SignedDuration {
+    /// Returns the time since `earlier`; negative if `earlier` is later than this moment.
+    pub fn duration_since(self, earlier: Moment) -> SignedDuration {
         self.0.duration_since(earlier.0)
     }
 
-    /// How long after `earlier` this is, as people say it: `5 min`, `3 days`.
+    /// Returns the time since `earlier` as people say it: `5 min`, `3 days`.
     pub fn age_since(self, earlier: Moment) -> String {
-        let seconds = self.since(earlier).as_secs();
+        let seconds = self.duration_since(earlier).as_secs();
         match seconds {
             ..60 => format!("{} s", seconds.max(0)),
             60..3600 => format!("{} min", seconds / 60),
@@ -46,8 +46,8 @@ impl Moment {
         }
     }
 
-    pub fn plus(self, span: SignedDuration) -> Self {
-        self.0.checked_add(span).map_or(self, Self::at)
+    pub fn add_duration(self, span: SignedDuration) -> Self {
+        self.0.checked_add(span).map_or(self, Self::from_timestamp)
     }
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Moment {
 impl FromStr for Moment {
     type Err = jiff::Error;
     fn from_str(text: &str) -> Result<Self, jiff::Error> {
-        text.parse().map(Self::at)
+        text.parse().map(Self::from_timestamp)
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     fn ages_are_told_as_people_tell_them() {
         let then: Moment = "2026-01-01T00:00:00Z".parse().unwrap();
         let told = [-5, 0, 59, 60, 3599, 3600, 86_399, 86_400, 172_800, 1_000_000]
-            .map(|seconds| then.plus(SignedDuration::from_secs(seconds)).age_since(then));
+            .map(|seconds| then.add_duration(SignedDuration::from_secs(seconds)).age_since(then));
         assert_eq!(told, ["0 s", "0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 day", "2 days", "11 days"]);
     }
 

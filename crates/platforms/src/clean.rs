@@ -1,43 +1,44 @@
-//! Text that is not to be trusted, made fit for an agent's context.
+//! Untrusted text, made safe for an agent's context.
 //!
-//! An agent must get what a reader sees and nothing more: what is hidden from people (HTML comments,
-//! characters without a width, directions and tags) goes. And it must see where such text begins and
-//! ends: every line of it is quoted, so that nothing in it can pretend to stand outside.
+//! An agent must get the text that a reader sees and nothing more: everything that is hidden from people
+//! (HTML comments, zero-width characters, direction marks and tags) is removed. The agent must also see
+//! where such text begins and ends: every line of it is quoted, so that no part of it can pretend to be
+//! outside of it.
 
-use crate::markdown::Layers;
+use crate::markdown::MarkdownLayers;
 
-/// The text as a person would see it.
-pub fn visible(text: &str) -> String {
-    // Characters first: they may hide what a comment begins with.
+/// Returns the text as a person would see it.
+pub fn visible_text(text: &str) -> String {
+    // Characters first: they may hide the start of a comment.
     let mut text = without_invisible(text);
-    // What stood around a comment may make up another one.
+    // The text around a removed comment may form another comment.
     for _ in 0..10 {
-        let layers = Layers::of(&text);
-        if layers.comments().is_empty() {
+        let layers = MarkdownLayers::from_text(&text);
+        if layers.comment_ranges().is_empty() {
             break;
         }
-        for comment in layers.comments().iter().rev() {
+        for comment in layers.comment_ranges().iter().rev() {
             text.replace_range(comment.clone(), "");
         }
     }
     text
 }
 
-/// The same on one line, at most so many characters long.
+/// Returns the visible text on one line, with at most `most` characters.
 pub fn one_line(text: &str, most: usize) -> String {
     let words: Vec<String> = without_invisible(text).split_whitespace().map(str::to_owned).collect();
-    shortened(&words.join(" "), most)
+    shorten_text(&words.join(" "), most)
 }
 
-/// Every line of a text behind `> `.
-pub fn quoted(text: &str) -> String {
-    let text = visible(text);
+/// Quotes every line of a text with `> `.
+pub fn quote_lines(text: &str) -> String {
+    let text = visible_text(text);
     let lines = text.trim().lines().map(str::trim_end);
     lines.map(|line| if line.is_empty() { ">\n".to_owned() } else { format!("> {line}\n") }).collect()
 }
 
-/// The beginning of a text, with a word about the rest if there is one.
-pub fn shortened(text: &str, most: usize) -> String {
+/// Returns the beginning of a text, with a note if the rest is cut off.
+pub fn shorten_text(text: &str, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else { return text.to_owned() };
     let left = text[end..].chars().count();
     format!("{}… ({left} more characters)", &text[..end])
@@ -48,10 +49,11 @@ fn without_invisible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            // All that ends a line does so in the same way.
+            // All line endings become the same one.
             '\r' | '\u{0b}' | '\u{0c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
             '\n' | '\t' => out.push(c),
-            // It says how the character before it looks; more than one says something else.
+            // One variation selector sets the style of the character before it; more of them can encode
+            // hidden data.
             '\u{fe0e}' | '\u{fe0f}' if out.ends_with(|before: char| !before.is_ascii() && !is_style(before)) => {
                 out.push(c)
             }
@@ -66,7 +68,7 @@ fn is_style(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Nothing is seen of it: control characters, characters without a width, marks of direction, tags.
+/// Tells whether a character is invisible: control characters, zero-width characters, direction marks, tags.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || is_style(c)
@@ -102,14 +104,14 @@ mod tests {
             ("a\r\nb\rc\u{2028}d\te", "a\nb\nc\nd\te"),
             ("grüße 你好 😀", "grüße 你好 😀"),
         ] {
-            assert_eq!(visible(text), left, "{text:?}");
+            assert_eq!(visible_text(text), left, "{text:?}");
         }
     }
 
     #[test]
     fn every_line_is_quoted() {
-        assert_eq!(quoted("one\n\n  two\r\nthree\u{2028}four\n"), "> one\n>\n>   two\n> three\n> four\n");
-        assert_eq!(quoted("<!-- -->"), "");
+        assert_eq!(quote_lines("one\n\n  two\r\nthree\u{2028}four\n"), "> one\n>\n>   two\n> three\n> four\n");
+        assert_eq!(quote_lines("<!-- -->"), "");
         assert_eq!(one_line(" a\n\u{200b} b\tc ", 80), "a b c");
         assert_eq!(one_line("abcdef", 4), "abcd… (2 more characters)");
     }
@@ -117,7 +119,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_gets_out_of_its_quote(text in "(.|\n|\r|\u{2028}|<!--|-->|[<>!-]|\u{200b}){0,60}") {
-            let quoted = quoted(&text);
+            let quoted = quote_lines(&text);
             prop_assert!(quoted.split_terminator('\n').all(|line| line == ">" || line.starts_with("> ")), "{quoted:?}");
             prop_assert!(!quoted.chars().any(|c| c != '\n' && is_invisible(c) && !is_style(c) && c != '\t'));
             let ends_a_line = |c: char| matches!(c, '\r' | '\u{85}' | '\u{2028}');
@@ -126,7 +128,7 @@ mod tests {
 
         #[test]
         fn no_comment_is_left(text in "(<!--|-->|[<>!`\n -]|a){0,40}") {
-            prop_assert!(Layers::of(&visible(&text)).comments().is_empty());
+            prop_assert!(MarkdownLayers::from_text(&visible_text(&text)).comment_ranges().is_empty());
         }
     }
 }

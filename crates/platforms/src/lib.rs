@@ -1,12 +1,12 @@
-//! The platforms that people speak from: what comes in becomes an `Incoming`, what is said goes out.
+//! The platforms that people use: incoming events become an `IncomingEvent`, and answers are posted.
 //!
-//! Adapters are thin. They know a platform's formats and rules; they never choose, make or remove an
-//! environment, and never word a message about one.
+//! Adapters are thin. They know the formats and rules of a platform; they never choose, create or remove an
+//! environment, and never write a message about one.
 //!
 //! * [`github`]: issues and pull requests.
-//! * [`markdown`]: which part of a text is code, and which is hidden.
-//! * [`split`]: a long text in several messages.
-//! * [`clean`]: text that is not to be trusted, made fit for an agent's context.
+//! * [`markdown`]: finds the code and the hidden parts of a text.
+//! * [`split`]: splits a long text into several messages.
+//! * [`clean`]: makes untrusted text safe for an agent's context.
 
 pub mod clean;
 pub mod github;

@@ -1,37 +1,37 @@
-//! Which part of a text is code, and which a reader does not see.
+//! Finds the parts of a text that are code, and those that a reader does not see.
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// A text, looked at as GitHub's kind of Markdown.
+/// The parts of a text, parsed as GitHub's Markdown.
 #[derive(Debug, Default)]
-pub struct Layers {
+pub struct MarkdownLayers {
     /// Code spans and code blocks.
     code: Vec<Range<usize>>,
-    /// What stands in `<code>`, `<pre>` or `<tt>`.
+    /// Text in `<code>`, `<pre>` or `<tt>`.
     html_code: Vec<Range<usize>>,
     /// HTML comments.
     comments: Vec<Range<usize>>,
 }
 
-/// The elements of HTML that hold code.
+/// The HTML elements that contain code.
 const CODE_TAGS: [&str; 3] = ["code", "pre", "tt"];
 
-pub fn options() -> Options {
+pub fn parser_options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-impl Layers {
-    pub fn of(text: &str) -> Self {
+impl MarkdownLayers {
+    pub fn from_text(text: &str) -> Self {
         let mut layers = Self::default();
         let mut open: Option<(&'static str, usize)> = None;
-        for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+        for (event, range) in Parser::new_ext(text, parser_options()).into_offset_iter() {
             match event {
                 Event::Code(_) | Event::Start(Tag::CodeBlock(_)) => layers.code.push(range),
-                Event::InlineHtml(_) => layers.html(text, range, &mut open),
-                Event::Start(Tag::HtmlBlock) => layers.html(text, range, &mut open),
-                // What a paragraph leaves open ends with it.
+                Event::InlineHtml(_) => layers.read_html_tags(text, range, &mut open),
+                Event::Start(Tag::HtmlBlock) => layers.read_html_tags(text, range, &mut open),
+                // An element that is left open ends with its paragraph.
                 Event::End(TagEnd::Paragraph) => open = None,
                 _ => {}
             }
@@ -43,7 +43,7 @@ impl Layers {
     }
 
     /// Reads the tags in a piece of HTML.
-    fn html(&mut self, text: &str, zone: Range<usize>, open: &mut Option<(&'static str, usize)>) {
+    fn read_html_tags(&mut self, text: &str, zone: Range<usize>, open: &mut Option<(&'static str, usize)>) {
         let mut at = zone.start;
         while let Some(found) = text[at..zone.end].find('<') {
             let start = at + found;
@@ -52,7 +52,7 @@ impl Layers {
             if let Some(inside) = rest.strip_prefix("<!--") {
                 let end = match comment_end(inside) {
                     Some(length) => start + "<!--".len() + length,
-                    // Nothing ends it: the rest of the page is not shown.
+                    // The comment is not closed: the rest of the page is not shown.
                     None => text.len(),
                 };
                 self.comments.push(start..end);
@@ -65,22 +65,24 @@ impl Layers {
         }
     }
 
-    /// Whether Markdown shows this place as code.
+    /// Tells whether Markdown shows this position as code.
     pub fn is_code(&self, at: usize) -> bool {
-        within(&self.code, at)
+        is_within_ranges(&self.code, at)
     }
 
-    /// Whether people read this place as their words: it is neither code nor a comment.
+    /// Tells whether people read this position as prose: it is neither code nor a comment.
     pub fn is_prose(&self, at: usize) -> bool {
-        !within(&self.code, at) && !within(&self.html_code, at) && !within(&self.comments, at)
+        !is_within_ranges(&self.code, at)
+            && !is_within_ranges(&self.html_code, at)
+            && !is_within_ranges(&self.comments, at)
     }
 
-    pub fn comments(&self) -> &[Range<usize>] {
+    pub fn comment_ranges(&self) -> &[Range<usize>] {
         &self.comments
     }
 }
 
-/// How far a comment goes, from behind its `<!--`.
+/// Returns the end of a comment, counted from after its `<!--`.
 fn comment_end(inside: &str) -> Option<usize> {
     for short in [">", "->"] {
         if inside.starts_with(short) {
@@ -96,8 +98,8 @@ fn is_tag(text: &str, opening: &str, name: &str) -> bool {
     start.eq_ignore_ascii_case(name) && !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// The ranges come in order and have nothing in common.
-fn within(ranges: &[Range<usize>], at: usize) -> bool {
+/// Tells whether a position is in one of the ranges, which are sorted and do not overlap.
+fn is_within_ranges(ranges: &[Range<usize>], at: usize) -> bool {
     let before = ranges.partition_point(|range| range.start <= at);
     ranges[..before].last().is_some_and(|range| range.contains(&at))
 }
@@ -106,9 +108,9 @@ fn within(ranges: &[Range<usize>], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The text with everything that is not prose replaced by dots.
-    fn prose(text: &str) -> String {
-        let layers = Layers::of(text);
+    /// Replaces everything that is not prose by dots.
+    fn mask_non_prose(text: &str) -> String {
+        let layers = MarkdownLayers::from_text(text);
         text.char_indices().map(|(at, c)| if c == '\n' || layers.is_prose(at) { c } else { '.' }).collect()
     }
 
@@ -139,7 +141,7 @@ mod tests {
             ("<details>\n\n`b`\n\n</details>", "<details>\n\n...\n\n</details>"),
             ("<div><!-- b --> a</div>", "<div>.......... a</div>"),
         ] {
-            assert_eq!(prose(text), left, "{text}");
+            assert_eq!(mask_non_prose(text), left, "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use grove_model::{Codebase, CodebaseId, Moment, RepositoryFolders};
 use sqlx::any::AnyRow;
 
-use crate::row::Reader;
+use crate::row::RowReader;
 use crate::{Store, StoreError};
 
 macro_rules! columns {
@@ -15,31 +15,31 @@ macro_rules! columns {
     };
 }
 
-const INSERT: &str = concat!(
+const INSERT_CODEBASE: &str = concat!(
     "INSERT INTO remote_agent_codebases (",
     columns!(),
     ", updated_at) ",
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) ON CONFLICT DO NOTHING"
 );
-const REVIVE: &str = "UPDATE remote_agent_codebases \
+const REVIVE_CODEBASE: &str = "UPDATE remote_agent_codebases \
      SET name = $2, repository_url = $3, default_cwd = $4, default_branch = $5, removed_at = NULL, updated_at = $6 \
      WHERE id = $1 AND removed_at IS NOT NULL";
-const BY_REPOSITORY: &str =
+const CODEBASE_BY_REPOSITORY: &str =
     concat!("SELECT ", columns!(), " FROM remote_agent_codebases WHERE git_common_dir = $1 AND removed_at IS NULL");
-const REMOVED_BY_REPOSITORY: &str =
+const REMOVED_CODEBASE_BY_REPOSITORY: &str =
     concat!("SELECT ", columns!(), " FROM remote_agent_codebases WHERE git_common_dir = $1 AND removed_at IS NOT NULL");
-const LIST: &str =
+const LIST_CODEBASES: &str =
     concat!("SELECT ", columns!(), " FROM remote_agent_codebases WHERE removed_at IS NULL ORDER BY name");
 const NAME_OR_FOLDER_TAKEN: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM remote_agent_codebases \
      WHERE (name = $1 AND removed_at IS NULL) OR owner_folder = $2 OR project_folder = $3";
-const MOVE: &str = "UPDATE remote_agent_codebases SET default_cwd = $2, git_common_dir = $3, updated_at = $4 \
+const MOVE_CODEBASE: &str = "UPDATE remote_agent_codebases SET default_cwd = $2, git_common_dir = $3, updated_at = $4 \
      WHERE id = $1 AND removed_at IS NULL";
-const REMOVE: &str =
+const REMOVE_CODEBASE: &str =
     "UPDATE remote_agent_codebases SET removed_at = $2, updated_at = $2 WHERE id = $1 AND removed_at IS NULL";
 
 #[derive(Clone, Debug)]
 pub struct NewCodebase {
-    /// Given by a person: a name that is taken is an error. Otherwise it gets a hash behind.
+    /// A name given by a person: if it is taken, that is an error. Any other name gets a hash at its end.
     pub given_name: Option<String>,
     pub name: String,
     pub repository_url: Option<String>,
@@ -47,19 +47,19 @@ pub struct NewCodebase {
     pub git_common_dir: PathBuf,
     pub default_branch: Option<String>,
     pub cloned: bool,
-    /// The plain folders, and those to take when another codebase has them.
+    /// The plain folders, and the ones to use when another codebase has the plain ones.
     pub folders: RepositoryFolders,
     pub hashed_folders: RepositoryFolders,
     pub hashed_name: String,
 }
 
 impl Store {
-    /// Registers a repository, or gives the registration that it has.
-    pub async fn register(&self, new: &NewCodebase) -> Result<Codebase, StoreError> {
-        // Somebody may register the same repository, name or folder between our look and our write
-        // (PostgreSQL); then we look again.
+    /// Registers a repository, or returns its existing registration.
+    pub async fn register_codebase(&self, new: &NewCodebase) -> Result<Codebase, StoreError> {
+        // Another process may register the same repository, name or folder between our read and our write
+        // (PostgreSQL); then we read again.
         for _ in 0..100 {
-            if let Some(codebase) = self.retry(|| self.try_register(new)).await? {
+            if let Some(codebase) = self.retry_while_disconnected(|| self.try_register(new)).await? {
                 return Ok(codebase);
             }
         }
@@ -69,16 +69,18 @@ impl Store {
     async fn try_register(&self, new: &NewCodebase) -> Result<Option<Codebase>, StoreError> {
         let now = Moment::now();
         let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
-        if let Some(row) =
-            sqlx::query(BY_REPOSITORY).bind(text(&new.git_common_dir)).fetch_optional(&mut *transaction).await?
+        if let Some(row) = sqlx::query(CODEBASE_BY_REPOSITORY)
+            .bind(path_to_text(&new.git_common_dir))
+            .fetch_optional(&mut *transaction)
+            .await?
         {
-            return read(&row).map(Some);
+            return read_codebase(&row).map(Some);
         }
-        let removed = sqlx::query(REMOVED_BY_REPOSITORY)
-            .bind(text(&new.git_common_dir))
+        let removed = sqlx::query(REMOVED_CODEBASE_BY_REPOSITORY)
+            .bind(path_to_text(&new.git_common_dir))
             .fetch_optional(&mut *transaction)
             .await?;
-        let removed = removed.as_ref().map(read).transpose()?;
+        let removed = removed.as_ref().map(read_codebase).transpose()?;
         let mut taken = async |name: &str, owner: &str, project: &str| -> Result<bool, StoreError> {
             let count: i64 = sqlx::query_scalar(NAME_OR_FOLDER_TAKEN)
                 .bind(name.to_owned())
@@ -95,11 +97,11 @@ impl Store {
             None => new.name.clone(),
         };
         if let Some(old) = removed {
-            let revived = sqlx::query(REVIVE)
+            let revived = sqlx::query(REVIVE_CODEBASE)
                 .bind(old.id.to_string())
                 .bind(name.clone())
                 .bind(new.repository_url.clone())
-                .bind(text(&new.default_cwd))
+                .bind(path_to_text(&new.default_cwd))
                 .bind(new.default_branch.clone())
                 .bind(now.to_string());
             revived.execute(&mut *transaction).await?;
@@ -125,12 +127,12 @@ impl Store {
             ai_assistant_type: None,
             created_at: now,
         };
-        let inserted = sqlx::query(INSERT)
+        let inserted = sqlx::query(INSERT_CODEBASE)
             .bind(codebase.id.to_string())
             .bind(codebase.name.clone())
             .bind(codebase.repository_url.clone())
-            .bind(text(&codebase.default_cwd))
-            .bind(text(&codebase.git_common_dir))
+            .bind(path_to_text(&codebase.default_cwd))
+            .bind(path_to_text(&codebase.git_common_dir))
             .bind(codebase.default_branch.clone())
             .bind(codebase.folders.owner.clone())
             .bind(codebase.folders.project.clone())
@@ -148,52 +150,68 @@ impl Store {
     }
 
     pub async fn codebase_of_repository(&self, git_common_dir: &Path) -> Result<Option<Codebase>, StoreError> {
-        self.retry(|| async {
-            let row = sqlx::query(BY_REPOSITORY).bind(text(git_common_dir)).fetch_optional(&self.pool).await?;
-            row.as_ref().map(read).transpose()
+        self.retry_while_disconnected(|| async {
+            let row = sqlx::query(CODEBASE_BY_REPOSITORY)
+                .bind(path_to_text(git_common_dir))
+                .fetch_optional(&self.pool)
+                .await?;
+            row.as_ref().map(read_codebase).transpose()
         })
         .await
     }
 
-    pub async fn codebases(&self) -> Result<Vec<Codebase>, StoreError> {
-        self.retry(|| async { sqlx::query(LIST).fetch_all(&self.pool).await?.iter().map(read).collect() }).await
+    pub async fn list_codebases(&self) -> Result<Vec<Codebase>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            sqlx::query(LIST_CODEBASES).fetch_all(&self.pool).await?.iter().map(read_codebase).collect()
+        })
+        .await
     }
 
-    /// Keeps where a codebase's checkout is now.
+    /// Records the new location of a codebase's checkout.
     pub async fn move_codebase(&self, id: CodebaseId, checkout: &Path, common_dir: &Path) -> Result<(), StoreError> {
-        self.retry(|| async {
-            let moved = sqlx::query(MOVE).bind(id.to_string()).bind(text(checkout)).bind(text(common_dir));
+        self.retry_while_disconnected(|| async {
+            let moved = sqlx::query(MOVE_CODEBASE)
+                .bind(id.to_string())
+                .bind(path_to_text(checkout))
+                .bind(path_to_text(common_dir));
             moved.bind(Moment::now().to_string()).execute(&self.pool).await?;
             Ok(())
         })
         .await
     }
 
-    /// Ends the registration; the row stays, for its history and its folders.
-    pub async fn unregister(&self, id: CodebaseId) -> Result<(), StoreError> {
-        self.retry(|| async {
-            sqlx::query(REMOVE).bind(id.to_string()).bind(Moment::now().to_string()).execute(&self.pool).await?;
+    /// Ends the registration; the row is kept, for its history and its folders.
+    pub async fn unregister_codebase(&self, id: CodebaseId) -> Result<(), StoreError> {
+        self.retry_while_disconnected(|| async {
+            sqlx::query(REMOVE_CODEBASE)
+                .bind(id.to_string())
+                .bind(Moment::now().to_string())
+                .execute(&self.pool)
+                .await?;
             Ok(())
         })
         .await
     }
 }
 
-pub(crate) fn text(path: &Path) -> String {
+pub(crate) fn path_to_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn read(row: &AnyRow) -> Result<Codebase, StoreError> {
-    let row = Reader { row, table: "remote_agent_codebases" };
+fn read_codebase(row: &AnyRow) -> Result<Codebase, StoreError> {
+    let row = RowReader { row, table: "remote_agent_codebases" };
     Ok(Codebase {
         id: row.parse("id")?,
-        name: row.text("name")?,
+        name: row.required_text("name")?,
         repository_url: row.optional_text("repository_url")?,
-        default_cwd: row.text("default_cwd")?.into(),
-        git_common_dir: row.text("git_common_dir")?.into(),
+        default_cwd: row.required_text("default_cwd")?.into(),
+        git_common_dir: row.required_text("git_common_dir")?.into(),
         default_branch: row.optional_text("default_branch")?,
-        folders: RepositoryFolders { owner: row.text("owner_folder")?, project: row.text("project_folder")? },
-        cloned: row.number("cloned")? != 0,
+        folders: RepositoryFolders {
+            owner: row.required_text("owner_folder")?,
+            project: row.required_text("project_folder")?,
+        },
+        cloned: row.required_number("cloned")? != 0,
         ai_assistant_type: row.optional_text("ai_assistant_type")?,
         created_at: row.parse("created_at")?,
     })

@@ -5,37 +5,37 @@ use std::collections::HashMap;
 use grove_model::{CodebaseId, ConversationId, EnvironmentId, Moment};
 use sqlx::any::AnyRow;
 
-use crate::row::Reader;
+use crate::row::RowReader;
 use crate::{Store, StoreError};
 
-pub(crate) const CONVERSATIONS: &str = "remote_agent_conversations";
+pub(crate) const CONVERSATIONS_TABLE: &str = "remote_agent_conversations";
 
-/// Also what makes it wait for a removal that begins at the same moment.
-const USE: &str = "UPDATE remote_agent_isolation_environments SET last_activity_at = $2 \
+/// Also makes the binding wait for a removal that begins at the same moment.
+const TOUCH_LIVE_ENVIRONMENT: &str = "UPDATE remote_agent_isolation_environments SET last_activity_at = $2 \
      WHERE id = $1 AND status NOT IN ('removing', 'destroyed')";
-const BIND: &str = "INSERT INTO remote_agent_conversations \
+const BIND_CONVERSATION: &str = "INSERT INTO remote_agent_conversations \
      (id, platform_type, platform_conversation_id, codebase_id, isolation_env_id, last_activity_at, created_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $6, $6) \
      ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
      SET codebase_id = excluded.codebase_id, isolation_env_id = excluded.isolation_env_id, \
          last_activity_at = excluded.last_activity_at, updated_at = excluded.updated_at";
-const OF_CODEBASE: &str = "SELECT c.isolation_env_id AS environment, c.platform_conversation_id AS conversation \
+const CONVERSATIONS_OF_CODEBASE: &str = "SELECT c.isolation_env_id AS environment, c.platform_conversation_id AS conversation \
      FROM remote_agent_conversations c JOIN remote_agent_isolation_environments e ON e.id = c.isolation_env_id \
      WHERE e.codebase_id = $1 ORDER BY c.created_at, c.id";
 
-pub(crate) const OF_ENVIRONMENT: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
+pub(crate) const CONVERSATIONS_OF_ENVIRONMENT: &str = "SELECT id, platform_type, platform_conversation_id FROM remote_agent_conversations \
      WHERE isolation_env_id = $1 ORDER BY created_at, id";
-const USES: &str = "SELECT c.id AS id, c.isolation_env_id AS environment, c.platform_type AS platform, \
+const ENVIRONMENT_USES_OF_CODEBASE: &str = "SELECT c.id AS id, c.isolation_env_id AS environment, c.platform_type AS platform, \
      COALESCE(c.last_activity_at, c.updated_at) AS at \
      FROM remote_agent_conversations c JOIN remote_agent_isolation_environments e ON e.id = c.isolation_env_id \
      WHERE e.codebase_id = $1";
-const BOUND: &str = "SELECT isolation_env_id FROM remote_agent_conversations \
+const BOUND_ENVIRONMENT: &str = "SELECT isolation_env_id FROM remote_agent_conversations \
      WHERE platform_type = $1 AND platform_conversation_id = $2";
-const UNBIND: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, removed_branch = NULL, updated_at = $3 \
+const UNBIND_CONVERSATION: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, removed_branch = NULL, updated_at = $3 \
      WHERE platform_type = $1 AND platform_conversation_id = $2";
-const END_SESSIONS: &str = "UPDATE remote_agent_sessions SET active = 0, ended_at = $3 WHERE active = 1 AND conversation_id IN \
+const END_CONVERSATION_SESSIONS: &str = "UPDATE remote_agent_sessions SET active = 0, ended_at = $3 WHERE active = 1 AND conversation_id IN \
      (SELECT id FROM remote_agent_conversations WHERE platform_type = $1 AND platform_conversation_id = $2)";
-const CLEAR: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
+const CLEAR_ENVIRONMENT_REFERENCES: &str = "UPDATE remote_agent_conversations SET isolation_env_id = NULL, cwd = NULL, updated_at = $2 \
      WHERE isolation_env_id = $1";
 
 macro_rules! conversations {
@@ -48,91 +48,99 @@ macro_rules! conversations {
     };
 }
 
-const CONVERSATION: &str = conversations!("WHERE id = $1");
-const BY_PLATFORM_ID: &str = conversations!("WHERE platform_conversation_id = $1 ORDER BY created_at, id");
-const RECENT: &str = conversations!("WHERE platform_type = $1 ORDER BY last_activity_at DESC LIMIT 50");
-const SET_CODEBASE: &str = "UPDATE remote_agent_conversations \
+const CONVERSATION_BY_ID: &str = conversations!("WHERE id = $1");
+const CONVERSATIONS_BY_PLATFORM_ID: &str =
+    conversations!("WHERE platform_conversation_id = $1 ORDER BY created_at, id");
+const RECENT_CONVERSATIONS: &str = conversations!("WHERE platform_type = $1 ORDER BY last_activity_at DESC LIMIT 50");
+const SET_CONVERSATION_CODEBASE: &str = "UPDATE remote_agent_conversations \
      SET codebase_id = $2, isolation_env_id = NULL, cwd = NULL, updated_at = $3 WHERE id = $1";
-const SET_CWD: &str = "UPDATE remote_agent_conversations SET cwd = $2, updated_at = $3 WHERE id = $1";
-const SET_REMOVED: &str = "UPDATE remote_agent_conversations SET removed_branch = $2, updated_at = $3 WHERE id = $1";
-const SET_AGENT: &str = "UPDATE remote_agent_conversations SET ai_assistant_type = $2, updated_at = $3 WHERE id = $1";
+const SET_CONVERSATION_CWD: &str = "UPDATE remote_agent_conversations SET cwd = $2, updated_at = $3 WHERE id = $1";
+const SET_REMOVED_BRANCH: &str =
+    "UPDATE remote_agent_conversations SET removed_branch = $2, updated_at = $3 WHERE id = $1";
+const SET_CONVERSATION_AGENT: &str =
+    "UPDATE remote_agent_conversations SET ai_assistant_type = $2, updated_at = $3 WHERE id = $1";
 
-/// A conversation by the platform's own id.
+/// A conversation, identified by the platform's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationRef {
     pub platform: String,
     pub id: String,
 }
 
-/// One place where people talk.
+/// A conversation on a platform.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     pub id: ConversationId,
     pub platform: String,
-    /// The platform's own id.
+    /// The platform's id.
     pub name: String,
     pub codebase: Option<CodebaseId>,
     pub cwd: Option<String>,
     pub environment: Option<EnvironmentId>,
     pub agent: Option<String>,
     pub last_activity_at: Option<Moment>,
-    /// The branch whose worktree it worked in, removed meanwhile: to be told at its next message.
+    /// The branch of its former worktree, which was removed; the conversation is told at its next message.
     pub removed_branch: Option<String>,
 }
 
 impl Conversation {
-    pub fn reference(&self) -> ConversationRef {
+    pub fn conversation_ref(&self) -> ConversationRef {
         ConversationRef { platform: self.platform.clone(), id: self.name.clone() }
     }
 }
 
 impl Store {
-    pub async fn conversation(&self, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
-        self.retry(|| async {
-            let row = sqlx::query(CONVERSATION).bind(id.to_string()).fetch_optional(&self.pool).await?;
+    pub async fn find_conversation(&self, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let row = sqlx::query(CONVERSATION_BY_ID).bind(id.to_string()).fetch_optional(&self.pool).await?;
             row.as_ref().map(read_conversation).transpose()
         })
         .await
     }
 
-    /// The conversations with this id, on whatever platform.
+    /// Returns the conversations with this id, on any platform.
     pub async fn conversations_called(&self, name: &str) -> Result<Vec<Conversation>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(BY_PLATFORM_ID).bind(name.to_owned()).fetch_all(&self.pool).await?;
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(CONVERSATIONS_BY_PLATFORM_ID).bind(name.to_owned()).fetch_all(&self.pool).await?;
             rows.iter().map(read_conversation).collect()
         })
         .await
     }
 
-    /// The latest conversations of a platform.
+    /// Returns the latest conversations of a platform.
     pub async fn recent_conversations(&self, platform: &str) -> Result<Vec<Conversation>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(RECENT).bind(platform.to_owned()).fetch_all(&self.pool).await?;
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(RECENT_CONVERSATIONS).bind(platform.to_owned()).fetch_all(&self.pool).await?;
             rows.iter().map(read_conversation).collect()
         })
         .await
     }
 
-    /// Chooses a conversation's codebase; it works nowhere until its next message.
+    /// Chooses a conversation's codebase; the conversation has no environment until its next message.
     pub async fn choose_codebase(&self, id: ConversationId, codebase: CodebaseId) -> Result<(), StoreError> {
-        self.set(SET_CODEBASE, id, Some(codebase.to_string())).await
+        self.set_conversation_field(SET_CONVERSATION_CODEBASE, id, Some(codebase.to_string())).await
     }
 
     pub async fn choose_cwd(&self, id: ConversationId, cwd: Option<&str>) -> Result<(), StoreError> {
-        self.set(SET_CWD, id, cwd.map(str::to_owned)).await
+        self.set_conversation_field(SET_CONVERSATION_CWD, id, cwd.map(str::to_owned)).await
     }
 
-    /// The conversation was told that its worktree is gone.
+    /// Records that the conversation was told about the removal of its worktree.
     pub async fn told_of_removal(&self, id: ConversationId) -> Result<(), StoreError> {
-        self.set(SET_REMOVED, id, None).await
+        self.set_conversation_field(SET_REMOVED_BRANCH, id, None).await
     }
 
     pub async fn choose_agent(&self, id: ConversationId, agent: Option<&str>) -> Result<(), StoreError> {
-        self.set(SET_AGENT, id, agent.map(str::to_owned)).await
+        self.set_conversation_field(SET_CONVERSATION_AGENT, id, agent.map(str::to_owned)).await
     }
 
-    async fn set(&self, statement: &'static str, id: ConversationId, value: Option<String>) -> Result<(), StoreError> {
-        self.retry(|| async {
+    async fn set_conversation_field(
+        &self,
+        statement: &'static str,
+        id: ConversationId,
+        value: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.retry_while_disconnected(|| async {
             let query = sqlx::query(statement).bind(id.to_string()).bind(value.clone());
             query.bind(Moment::now().to_string()).execute(&self.pool).await?;
             Ok(())
@@ -140,21 +148,22 @@ impl Store {
         .await
     }
 
-    /// Says that a conversation works in an environment from now on. `false`: that environment is
-    /// being removed, or is gone.
+    /// Binds a conversation to an environment. Returns `false` if the environment is being removed, or is
+    /// gone.
     pub async fn bind_conversation(
         &self,
         conversation: &ConversationRef,
         codebase: CodebaseId,
         environment: EnvironmentId,
     ) -> Result<bool, StoreError> {
-        self.retry(|| async {
+        self.retry_while_disconnected(|| async {
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
-            let used = sqlx::query(USE).bind(environment.to_string()).bind(Moment::now().to_string());
+            let used =
+                sqlx::query(TOUCH_LIVE_ENVIRONMENT).bind(environment.to_string()).bind(Moment::now().to_string());
             if used.execute(&mut *transaction).await?.rows_affected() == 0 {
                 return Ok(false);
             }
-            sqlx::query(BIND)
+            sqlx::query(BIND_CONVERSATION)
                 .bind(ConversationId::new().to_string())
                 .bind(conversation.platform.clone())
                 .bind(conversation.id.clone())
@@ -169,20 +178,22 @@ impl Store {
         .await
     }
 
-    /// The environment that a conversation works in.
+    /// Returns the environment that a conversation works in.
     pub async fn bound_environment(&self, conversation: &ConversationRef) -> Result<Option<EnvironmentId>, StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(BOUND).bind(conversation.platform.clone()).bind(conversation.id.clone());
+        self.retry_while_disconnected(|| async {
+            let query =
+                sqlx::query(BOUND_ENVIRONMENT).bind(conversation.platform.clone()).bind(conversation.id.clone());
             let Some(row) = query.fetch_optional(&self.pool).await? else { return Ok(None) };
-            Reader { row: &row, table: CONVERSATIONS }.parse_optional("isolation_env_id")
+            RowReader { row: &row, table: CONVERSATIONS_TABLE }.parse_optional("isolation_env_id")
         })
         .await
     }
 
-    /// The conversation works nowhere any more.
+    /// Unbinds a conversation from its environment.
     pub async fn unbind_conversation(&self, conversation: &ConversationRef) -> Result<(), StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(UNBIND).bind(conversation.platform.clone()).bind(conversation.id.clone());
+        self.retry_while_disconnected(|| async {
+            let query =
+                sqlx::query(UNBIND_CONVERSATION).bind(conversation.platform.clone()).bind(conversation.id.clone());
             query.bind(Moment::now().to_string()).execute(&self.pool).await?;
             Ok(())
         })
@@ -191,44 +202,50 @@ impl Store {
 
     /// Ends the sessions of a conversation.
     pub async fn end_sessions(&self, conversation: &ConversationRef) -> Result<(), StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(END_SESSIONS).bind(conversation.platform.clone()).bind(conversation.id.clone());
+        self.retry_while_disconnected(|| async {
+            let query = sqlx::query(END_CONVERSATION_SESSIONS)
+                .bind(conversation.platform.clone())
+                .bind(conversation.id.clone());
             query.bind(Moment::now().to_string()).execute(&self.pool).await?;
             Ok(())
         })
         .await
     }
 
-    /// Clears every conversation's reference to an environment that is no more.
+    /// Clears every conversation's reference to an environment that no longer exists.
     pub async fn clear_references(&self, environment: EnvironmentId) -> Result<(), StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(CLEAR).bind(environment.to_string()).bind(Moment::now().to_string());
+        self.retry_while_disconnected(|| async {
+            let query =
+                sqlx::query(CLEAR_ENVIRONMENT_REFERENCES).bind(environment.to_string()).bind(Moment::now().to_string());
             query.execute(&self.pool).await?;
             Ok(())
         })
         .await
     }
 
-    /// The conversations that work in an environment.
+    /// Returns the conversations that work in an environment.
     pub async fn conversations_of(&self, environment: EnvironmentId) -> Result<Vec<ConversationRef>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(OF_ENVIRONMENT).bind(environment.to_string()).fetch_all(&self.pool).await?;
+        self.retry_while_disconnected(|| async {
+            let rows =
+                sqlx::query(CONVERSATIONS_OF_ENVIRONMENT).bind(environment.to_string()).fetch_all(&self.pool).await?;
             Ok(read_bound(&rows)?.into_iter().map(|(_, conversation)| conversation).collect())
         })
         .await
     }
 
-    /// The platforms that use each environment of a codebase, and when each conversation last did.
+    /// Returns the platforms that use each environment of a codebase, and the time of each conversation's
+    /// last use.
     pub async fn uses_in(
         &self,
         codebase: CodebaseId,
     ) -> Result<HashMap<EnvironmentId, Vec<(String, Moment)>>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(USES).bind(codebase.to_string()).fetch_all(&self.pool).await?;
+        self.retry_while_disconnected(|| async {
+            let rows =
+                sqlx::query(ENVIRONMENT_USES_OF_CODEBASE).bind(codebase.to_string()).fetch_all(&self.pool).await?;
             let mut found: HashMap<EnvironmentId, Vec<(String, Moment)>> = HashMap::new();
             for row in &rows {
-                let row = Reader { row, table: CONVERSATIONS };
-                let at = (row.text("platform")?, row.parse("at")?);
+                let row = RowReader { row, table: CONVERSATIONS_TABLE };
+                let at = (row.required_text("platform")?, row.parse("at")?);
                 found.entry(row.parse("environment")?).or_default().push(at);
             }
             Ok(found)
@@ -236,17 +253,17 @@ impl Store {
         .await
     }
 
-    /// The conversations in each environment of a codebase, by the platforms' own ids.
+    /// Returns the conversations in each environment of a codebase, by the platforms' ids.
     pub async fn conversations_in(
         &self,
         codebase: CodebaseId,
     ) -> Result<HashMap<EnvironmentId, Vec<String>>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(OF_CODEBASE).bind(codebase.to_string()).fetch_all(&self.pool).await?;
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(CONVERSATIONS_OF_CODEBASE).bind(codebase.to_string()).fetch_all(&self.pool).await?;
             let mut found: HashMap<EnvironmentId, Vec<String>> = HashMap::new();
             for row in &rows {
-                let row = Reader { row, table: CONVERSATIONS };
-                found.entry(row.parse("environment")?).or_default().push(row.text("conversation")?);
+                let row = RowReader { row, table: CONVERSATIONS_TABLE };
+                found.entry(row.parse("environment")?).or_default().push(row.required_text("conversation")?);
             }
             Ok(found)
         })
@@ -254,23 +271,25 @@ impl Store {
     }
 }
 
-/// Our ids and the platforms' of the conversations that [`OF_ENVIRONMENT`] finds.
+/// Returns our ids and the platforms' ids of the conversations that [`CONVERSATIONS_OF_ENVIRONMENT`] finds.
 pub(crate) fn read_bound(rows: &[AnyRow]) -> Result<Vec<(String, ConversationRef)>, StoreError> {
     let conversation = |row| {
-        let row = Reader { row, table: CONVERSATIONS };
-        let platforms =
-            ConversationRef { platform: row.text("platform_type")?, id: row.text("platform_conversation_id")? };
-        Ok((row.text("id")?, platforms))
+        let row = RowReader { row, table: CONVERSATIONS_TABLE };
+        let platforms = ConversationRef {
+            platform: row.required_text("platform_type")?,
+            id: row.required_text("platform_conversation_id")?,
+        };
+        Ok((row.required_text("id")?, platforms))
     };
     rows.iter().map(conversation).collect()
 }
 
 fn read_conversation(row: &AnyRow) -> Result<Conversation, StoreError> {
-    let row = Reader { row, table: CONVERSATIONS };
+    let row = RowReader { row, table: CONVERSATIONS_TABLE };
     Ok(Conversation {
         id: row.parse("id")?,
-        platform: row.text("platform_type")?,
-        name: row.text("platform_conversation_id")?,
+        platform: row.required_text("platform_type")?,
+        name: row.required_text("platform_conversation_id")?,
         codebase: row.parse_optional("codebase_id")?,
         cwd: row.optional_text("cwd")?,
         environment: row.parse_optional("isolation_env_id")?,

@@ -32,7 +32,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Nothing is known of the outcome, and asking again may help.
+    /// Tells whether the connection was lost: the outcome is unknown, and a retry may help.
     pub fn is_lost_connection(&self) -> bool {
         matches!(self, StoreError::Unreachable(_))
     }
@@ -47,7 +47,7 @@ impl From<sqlx::Error> for StoreError {
             sqlx::Error::Database(database) => match database.code().as_deref() {
                 // SQLITE_BUSY, SQLITE_LOCKED and their extended codes.
                 Some("5" | "6" | "261" | "262" | "517" | "518" | "773") => StoreError::Busy,
-                // The server ends, has ended, or is starting; connection exceptions.
+                // The server is stopping, has stopped, or is starting; connection exceptions.
                 Some(code) if code.starts_with("57P0") || code.starts_with("08") => {
                     StoreError::Unreachable(database.message().to_owned())
                 }

@@ -1,69 +1,72 @@
-//! `grove_events` and `grove_marks`: what platforms told us, before anybody has read it, and how far
-//! they were read.
+//! `grove_events` and `grove_marks`: raw events from platforms, stored before any handler reads them, and the
+//! position up to which each platform was read.
 
-use grove_model::{MessageId, Moment, Owner};
+use grove_model::{MessageId, Moment, ProcessOwner};
 
-use crate::row::Reader;
+use crate::row::RowReader;
 use crate::{Store, StoreError};
 
-const EVENTS: &str = "grove_events";
-const KEEP: &str = "INSERT INTO grove_events (id, platform, delivery, kind, body, status, received_at) \
+const EVENTS_TABLE: &str = "grove_events";
+const INSERT_EVENT: &str = "INSERT INTO grove_events (id, platform, delivery, kind, body, status, received_at) \
      VALUES ($1, $2, $3, $4, $5, 'waiting', $6) ON CONFLICT (platform, delivery) DO NOTHING";
-const IS_KEPT: &str = "SELECT id FROM grove_events WHERE platform = $1 AND delivery = $2";
-const WAITING: &str = "SELECT id, delivery, kind, body, tries, not_before, worker, worker_until FROM grove_events \
+const EVENT_BY_DELIVERY: &str = "SELECT id FROM grove_events WHERE platform = $1 AND delivery = $2";
+const WAITING_EVENTS: &str = "SELECT id, delivery, kind, body, tries, not_before, worker, worker_until FROM grove_events \
      WHERE status = 'waiting' AND platform = $1 AND id > $2 ORDER BY id LIMIT $3";
-const TAKE: &str = "UPDATE grove_events SET worker = $2, worker_until = $4, tries = tries + 1 \
+const TAKE_EVENT: &str = "UPDATE grove_events SET worker = $2, worker_until = $4, tries = tries + 1 \
      WHERE id = $1 AND status = 'waiting' AND tries = $3";
-const DONE: &str =
+const FINISH_EVENT: &str =
     "UPDATE grove_events SET status = $2, outcome = $3, worker = NULL WHERE id = $1 AND status = 'waiting'";
-const LATER: &str = "UPDATE grove_events SET not_before = $2, outcome = $3, worker = NULL WHERE id = $1";
-const FORGET: &str = "DELETE FROM grove_events WHERE status <> 'waiting' AND received_at < $1";
-const MARK: &str = "SELECT value FROM grove_marks WHERE platform = $1 AND name = $2";
-const STATES: &str = "SELECT platform, value FROM grove_marks WHERE name = 'state' ORDER BY platform";
-const UNREAD: &str = "SELECT COUNT(*) AS many FROM grove_events WHERE status = 'waiting' AND platform = $1";
-const UNSENT: &str = "SELECT COUNT(*) AS many FROM grove_outbox WHERE via IS NOT NULL AND sent_at IS NULL AND via = $1";
+const POSTPONE_EVENT: &str = "UPDATE grove_events SET not_before = $2, outcome = $3, worker = NULL WHERE id = $1";
+const DELETE_OLD_EVENTS: &str = "DELETE FROM grove_events WHERE status <> 'waiting' AND received_at < $1";
+const SELECT_MARK: &str = "SELECT value FROM grove_marks WHERE platform = $1 AND name = $2";
+const ADAPTER_STATES: &str = "SELECT platform, value FROM grove_marks WHERE name = 'state' ORDER BY platform";
+const COUNT_UNREAD_EVENTS: &str =
+    "SELECT COUNT(*) AS many FROM grove_events WHERE status = 'waiting' AND platform = $1";
+const COUNT_UNSENT_MESSAGES: &str =
+    "SELECT COUNT(*) AS many FROM grove_outbox WHERE via IS NOT NULL AND sent_at IS NULL AND via = $1";
 pub(crate) const SET_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
      ON CONFLICT (platform, name) DO UPDATE SET value = excluded.value";
 
 const SET_FIRST_MARK: &str = "INSERT INTO grove_marks (platform, name, value) VALUES ($1, $2, $3) \
      ON CONFLICT (platform, name) DO NOTHING";
 
-/// What a platform said.
+/// An event from a platform.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
     pub platform: String,
-    /// The platform's name for the delivery.
+    /// The platform's id of the delivery.
     pub delivery: String,
     pub kind: String,
     pub body: String,
 }
 
-/// What a platform said and nobody has worked on.
+/// An event from a platform that is not handled yet.
 #[derive(Clone, Debug)]
 pub struct RawEvent {
     pub id: MessageId,
     pub delivery: String,
     pub kind: String,
     pub body: String,
-    /// How often somebody began to work on it.
+    /// The number of attempts to handle it.
     pub tries: i64,
-    /// It was put off, and keeps what is behind it waiting.
+    /// It is postponed until then, and the events behind it wait.
     pub not_before: Option<Moment>,
-    pub worker: Option<Owner>,
+    pub worker: Option<ProcessOwner>,
     pub worker_until: Option<Moment>,
 }
 
 impl Store {
-    /// Keeps what platforms said, all of it or nothing, in one transaction; which of it is new.
+    /// Stores events from platforms, all or none, in one transaction. Returns which of them are new.
     pub async fn keep_events(&self, events: &[NewEvent]) -> Result<Vec<bool>, StoreError> {
-        // Named before the first try: a try whose answer was lost is known again by them.
+        // The ids are chosen before the first attempt: a retry after a lost answer recognizes its own rows by
+        // them.
         let ids: Vec<String> = events.iter().map(|_| MessageId::new().to_string()).collect();
-        self.retry(|| async {
+        self.retry_while_disconnected(|| async {
             let now = Moment::now().to_string();
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
             let mut fresh = Vec::with_capacity(events.len());
             for (event, id) in events.iter().zip(&ids) {
-                let kept = sqlx::query(KEEP)
+                let kept = sqlx::query(INSERT_EVENT)
                     .bind(id.clone())
                     .bind(event.platform.clone())
                     .bind(event.delivery.clone())
@@ -74,10 +77,12 @@ impl Store {
                     .await?;
                 let mut new = kept.rows_affected() == 1;
                 if !new {
-                    let known = sqlx::query(IS_KEPT).bind(event.platform.clone()).bind(event.delivery.clone());
+                    let known =
+                        sqlx::query(EVENT_BY_DELIVERY).bind(event.platform.clone()).bind(event.delivery.clone());
                     let row = known.fetch_optional(&mut *transaction).await?;
-                    new =
-                        row.is_some_and(|row| Reader { row: &row, table: EVENTS }.text("id").is_ok_and(|is| is == *id));
+                    new = row.is_some_and(|row| {
+                        RowReader { row: &row, table: EVENTS_TABLE }.required_text("id").is_ok_and(|is| is == *id)
+                    });
                 }
                 fresh.push(new);
             }
@@ -87,8 +92,8 @@ impl Store {
         .await
     }
 
-    /// What of a platform's words waits, the oldest first, also what was put off; `after` goes on behind
-    /// what was looked at.
+    /// Returns the waiting events of a platform, oldest first, including the postponed ones; `after`
+    /// continues behind the last event that the caller has seen.
     pub async fn waiting_events(
         &self,
         platform: &str,
@@ -96,16 +101,16 @@ impl Store {
         most: i64,
     ) -> Result<Vec<RawEvent>, StoreError> {
         let after = after.map(|after| after.to_string()).unwrap_or_default();
-        self.retry(|| async {
-            let query = sqlx::query(WAITING).bind(platform.to_owned()).bind(after.clone()).bind(most);
+        self.retry_while_disconnected(|| async {
+            let query = sqlx::query(WAITING_EVENTS).bind(platform.to_owned()).bind(after.clone()).bind(most);
             let read = |row| {
-                let row = Reader { row, table: EVENTS };
+                let row = RowReader { row, table: EVENTS_TABLE };
                 Ok(RawEvent {
                     id: row.parse("id")?,
-                    delivery: row.text("delivery")?,
-                    kind: row.text("kind")?,
-                    body: row.text("body")?,
-                    tries: row.number("tries")?,
+                    delivery: row.required_text("delivery")?,
+                    kind: row.required_text("kind")?,
+                    body: row.required_text("body")?,
+                    tries: row.required_number("tries")?,
                     not_before: row.parse_optional("not_before")?,
                     worker: row.parse_optional("worker")?,
                     worker_until: row.parse_optional("worker_until")?,
@@ -116,25 +121,25 @@ impl Store {
         .await
     }
 
-    /// Takes an event to work on it, if nobody else did since it was looked at.
-    pub async fn take_event(&self, event: &RawEvent, worker: &Owner, until: Moment) -> Result<bool, StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(TAKE).bind(event.id.to_string()).bind(worker.to_string()).bind(event.tries);
+    /// Takes an event to handle it, if no other process took it since the caller read it.
+    pub async fn take_event(&self, event: &RawEvent, worker: &ProcessOwner, until: Moment) -> Result<bool, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let query = sqlx::query(TAKE_EVENT).bind(event.id.to_string()).bind(worker.to_string()).bind(event.tries);
             let query = query.bind(until.to_string());
             Ok(query.execute(&self.pool).await?.rows_affected() == 1)
         })
         .await
     }
 
-    /// An event is worked off; `well`: as it should be. `outcome` says what came of it.
+    /// Marks an event as handled; `well` tells whether it succeeded. `outcome` describes the result.
     pub async fn event_done(&self, event: MessageId, well: bool, outcome: &str) -> Result<(), StoreError> {
         let status = if well { "done" } else { "failed" };
-        self.write_event(DONE, event, status.to_owned(), outcome).await
+        self.write_event(FINISH_EVENT, event, status.to_owned(), outcome).await
     }
 
-    /// An event waits until then.
+    /// Postpones an event until `not_before`.
     pub async fn event_later(&self, event: MessageId, not_before: Moment, why: &str) -> Result<(), StoreError> {
-        self.write_event(LATER, event, not_before.to_string(), why).await
+        self.write_event(POSTPONE_EVENT, event, not_before.to_string(), why).await
     }
 
     async fn write_event(
@@ -144,7 +149,7 @@ impl Store {
         value: String,
         outcome: &str,
     ) -> Result<(), StoreError> {
-        self.retry(|| async {
+        self.retry_while_disconnected(|| async {
             let query = sqlx::query(statement).bind(event.to_string()).bind(value.clone()).bind(outcome.to_owned());
             query.execute(&self.pool).await?;
             Ok(())
@@ -152,51 +157,51 @@ impl Store {
         .await
     }
 
-    /// Forgets what was worked off and came before then.
+    /// Deletes handled events that arrived before `before`.
     pub async fn forget_events(&self, before: Moment) -> Result<u64, StoreError> {
-        self.retry(|| async {
-            Ok(sqlx::query(FORGET).bind(before.to_string()).execute(&self.pool).await?.rows_affected())
+        self.retry_while_disconnected(|| async {
+            Ok(sqlx::query(DELETE_OLD_EVENTS).bind(before.to_string()).execute(&self.pool).await?.rows_affected())
         })
         .await
     }
 
-    /// How far a platform was read.
-    pub async fn mark(&self, platform: &str, name: &str) -> Result<Option<String>, StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(MARK).bind(platform.to_owned()).bind(name.to_owned());
+    /// Returns the position up to which a platform was read.
+    pub async fn find_mark(&self, platform: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let query = sqlx::query(SELECT_MARK).bind(platform.to_owned()).bind(name.to_owned());
             let row = query.fetch_optional(&self.pool).await?;
-            row.map(|row| Reader { row: &row, table: "grove_marks" }.text("value")).transpose()
+            row.map(|row| RowReader { row: &row, table: "grove_marks" }.required_text("value")).transpose()
         })
         .await
     }
 
-    /// How the adapters said that they were, by platform.
-    pub async fn states(&self) -> Result<Vec<(String, String)>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(STATES).fetch_all(&self.pool).await?;
+    /// Returns the state that each adapter reported, by platform.
+    pub async fn adapter_states(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(ADAPTER_STATES).fetch_all(&self.pool).await?;
             let read = |row| {
-                let row = Reader { row, table: "grove_marks" };
-                Ok((row.text("platform")?, row.text("value")?))
+                let row = RowReader { row, table: "grove_marks" };
+                Ok((row.required_text("platform")?, row.required_text("value")?))
             };
             rows.iter().map(read).collect()
         })
         .await
     }
 
-    /// How much of what a platform told is not worked on yet.
+    /// Returns the number of events of a platform that are not handled yet.
     pub async fn unread_count(&self, platform: &str) -> Result<i64, StoreError> {
-        self.many(UNREAD, platform).await
+        self.count_rows(COUNT_UNREAD_EVENTS, platform).await
     }
 
-    /// How much of what a platform is to be told is not sent yet.
+    /// Returns the number of messages for a platform that are not sent yet.
     pub async fn unsent_count(&self, platform: &str) -> Result<i64, StoreError> {
-        self.many(UNSENT, platform).await
+        self.count_rows(COUNT_UNSENT_MESSAGES, platform).await
     }
 
-    async fn many(&self, query: &'static str, platform: &str) -> Result<i64, StoreError> {
-        self.retry(|| async {
+    async fn count_rows(&self, query: &'static str, platform: &str) -> Result<i64, StoreError> {
+        self.retry_while_disconnected(|| async {
             let row = sqlx::query(query).bind(platform.to_owned()).fetch_one(&self.pool).await?;
-            Reader { row: &row, table: EVENTS }.number("many")
+            RowReader { row: &row, table: EVENTS_TABLE }.required_number("many")
         })
         .await
     }
@@ -205,7 +210,7 @@ impl Store {
         self.write_mark(SET_MARK, platform, name, value).await
     }
 
-    /// The same, unless it is set already.
+    /// Sets a mark, unless it is set already.
     pub async fn set_first_mark(&self, platform: &str, name: &str, value: &str) -> Result<(), StoreError> {
         self.write_mark(SET_FIRST_MARK, platform, name, value).await
     }
@@ -217,7 +222,7 @@ impl Store {
         name: &str,
         value: &str,
     ) -> Result<(), StoreError> {
-        self.retry(|| async {
+        self.retry_while_disconnected(|| async {
             let query = sqlx::query(statement).bind(platform.to_owned()).bind(name.to_owned()).bind(value.to_owned());
             query.execute(&self.pool).await?;
             Ok(())

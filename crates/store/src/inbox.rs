@@ -1,18 +1,18 @@
-//! `grove_inbox`: what came in, in the order of its conversation.
+//! `grove_inbox`: incoming messages, in the order of their conversation.
 //!
-//! A message is in the store before anybody is told that it was taken.
+//! A message is in the store before its sender is told that it was accepted.
 
-use grove_model::{CodebaseId, ConversationId, EnvironmentId, Event, Incoming, MessageId, Moment};
+use grove_model::{CodebaseId, ConversationId, EnvironmentId, IncomingEvent, IncomingPayload, MessageId, Moment};
 use sqlx::any::AnyRow;
 
-use crate::conversations::CONVERSATIONS;
-use crate::row::Reader;
+use crate::conversations::CONVERSATIONS_TABLE;
+use crate::row::RowReader;
 use crate::{ConversationRef, Store, StoreError};
 
-/// Also what makes two messages of one conversation wait for each other. A new conversation begins
-/// with the codebase that was named, and one that has neither codebase nor folder gets it; a new thread otherwise begins with
-/// its channel's codebase and agent.
-const ENTER: &str = "INSERT INTO remote_agent_conversations \
+/// Also makes two messages of one conversation wait for each other. A new conversation begins with the named
+/// codebase, and an existing one with neither codebase nor folder gets it. Otherwise a new thread begins with
+/// the codebase and agent of its channel.
+const UPSERT_CONVERSATION: &str = "INSERT INTO remote_agent_conversations \
      (id, platform_type, platform_conversation_id, parent_conversation_id, codebase_id, ai_assistant_type, \
       last_activity_at, created_at, updated_at) \
      VALUES ($1, $2, $3, $4, \
@@ -24,9 +24,9 @@ const ENTER: &str = "INSERT INTO remote_agent_conversations \
        codebase_id = CASE WHEN remote_agent_conversations.cwd IS NULL \
          THEN COALESCE(remote_agent_conversations.codebase_id, $6) ELSE remote_agent_conversations.codebase_id END \
      RETURNING id";
-const WAS_HEARD: &str = "SELECT id FROM grove_inbox WHERE delivery = $1";
-const KNOWN: &str = "SELECT id, conversation_id FROM grove_inbox WHERE id = $1 OR delivery = $2";
-const RECEIVE: &str = "INSERT INTO grove_inbox \
+const MESSAGE_BY_DELIVERY: &str = "SELECT id FROM grove_inbox WHERE delivery = $1";
+const MESSAGE_BY_ID_OR_DELIVERY: &str = "SELECT id, conversation_id FROM grove_inbox WHERE id = $1 OR delivery = $2";
+const INSERT_MESSAGE: &str = "INSERT INTO grove_inbox \
      (id, conversation_id, seq, delivery, user_name, event, status, overtakes, received_at, via) \
      VALUES ($1, $2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM grove_inbox WHERE conversation_id = $2), $3, $4, $5, 'waiting', $6, $7, $8)";
 
@@ -41,87 +41,88 @@ macro_rules! messages {
 }
 pub(crate) use messages;
 
-// What is asked at every hand-out must not read through all that was ever said. The condition of the
-// index `open_messages` stands there word for word, or SQLite does not see that it may use it; and
-// nothing is ordered by id, or it would rather walk along the ids. Sorting is done here.
-pub(crate) const OVERTAKING: &str =
+// The queries of every dispatch must not read through all messages ever received. They repeat the condition
+// of the index `open_messages` word for word, or SQLite does not see that it may use the index. They do not
+// order by id, or SQLite would rather walk along the ids; the rows are sorted in Rust.
+pub(crate) const OVERTAKING_MESSAGES: &str =
     messages!("WHERE status IN ('waiting', 'running') AND status = 'waiting' AND overtakes = 1");
-const AGAIN: &str = messages!(
+const RETRYABLE_MESSAGES: &str = messages!(
     "WHERE conversation_id = $1 AND seq < $2 AND status IN ('interrupted', 'failed') ORDER BY seq DESC LIMIT 50"
 );
-pub(crate) const WANTS_STOP: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running' AND stop = 1";
-const LATELY: &str = "SELECT i.id AS id, i.event AS event, o.text AS answer FROM grove_inbox i \
+pub(crate) const MESSAGE_TO_STOP: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running' AND stop = 1";
+const RECENT_EXCHANGES: &str = "SELECT i.id AS id, i.event AS event, o.text AS answer FROM grove_inbox i \
      LEFT JOIN grove_outbox o ON o.inbox_id = i.id AND o.kind = 'answer' \
      WHERE i.conversation_id = $1 AND i.seq < $2 ORDER BY i.seq DESC LIMIT $3";
-const HEARD: &str = messages!("WHERE conversation_id = $1 ORDER BY seq");
-const MESSAGE: &str = messages!("WHERE id = $1");
-const FIRST_HEARD: &str = messages!("WHERE conversation_id = $1 ORDER BY seq LIMIT 1");
-pub(crate) const BUSY: &str =
+const CONVERSATION_MESSAGES: &str = messages!("WHERE conversation_id = $1 ORDER BY seq");
+const MESSAGE_BY_ID: &str = messages!("WHERE id = $1");
+const FIRST_CONVERSATION_MESSAGE: &str = messages!("WHERE conversation_id = $1 ORDER BY seq LIMIT 1");
+pub(crate) const OPEN_MESSAGE_OF_CONVERSATION: &str =
     "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') LIMIT 1";
-pub(crate) const COUNTS: &str =
+pub(crate) const OPEN_MESSAGE_COUNTS: &str =
     "SELECT status, COUNT(*) AS many FROM grove_inbox WHERE status IN ('waiting', 'running') GROUP BY status";
-const BUSY_IN: &str = "SELECT DISTINCT c.id AS id, c.platform_type AS platform_type, c.platform_conversation_id AS platform_conversation_id \
+const BUSY_CONVERSATIONS: &str = "SELECT DISTINCT c.id AS id, c.platform_type AS platform_type, c.platform_conversation_id AS platform_conversation_id \
      FROM remote_agent_conversations c JOIN grove_inbox i ON i.conversation_id = c.id \
      WHERE c.isolation_env_id = $1 AND i.status IN ('waiting', 'running')";
-pub(crate) const HEADS: &str = "SELECT i.id AS id, i.conversation_id AS conversation_id, i.told AS told FROM grove_inbox i \
+pub(crate) const QUEUE_HEADS: &str = "SELECT i.id AS id, i.conversation_id AS conversation_id, i.told AS told FROM grove_inbox i \
      JOIN remote_agent_conversations c ON c.id = i.conversation_id \
      WHERE i.status IN ('waiting', 'running') AND i.status = 'waiting' AND i.overtakes = 0 AND c.turn_owner IS NULL \
        AND NOT EXISTS (SELECT 1 FROM grove_inbox o WHERE o.conversation_id = i.conversation_id AND o.seq < i.seq \
           AND o.status IN ('waiting', 'running'))";
 
-/// What became of something that came in.
+/// The outcome of accepting an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedMessage {
     pub conversation: ConversationId,
     pub message: MessageId,
-    /// The same delivery was here before.
+    /// The same delivery was accepted before.
     pub repeated: bool,
 }
 
-/// Something that came in.
+/// An incoming message.
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct InboxMessage {
     pub id: MessageId,
     pub conversation: ConversationId,
     pub seq: i64,
     pub user: Option<String>,
-    pub event: Event,
+    pub event: IncomingPayload,
     pub status: String,
     pub tries: i64,
-    /// When an agent was started for it.
+    /// The time at which an agent was started for it.
     pub agent_at: Option<Moment>,
     pub received_at: Moment,
-    /// The adapter that took it.
+    /// The adapter that received it.
     pub via: String,
 }
 
-/// What somebody said, and what was answered.
+/// A message of a person and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct MessageExchange {
     pub text: String,
     pub answer: Option<String>,
 }
 
-/// A message that waits for a free place.
+/// A message that waits for a free slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Queued {
+pub struct QueuedMessage {
     pub message: MessageId,
     pub conversation: ConversationId,
-    /// Whoever waits was told.
+    /// The sender was told that the message waits.
     pub told: bool,
 }
 
 impl Store {
-    /// What was said in a conversation before a message, the oldest first; of as many messages.
-    pub async fn lately(&self, before: &Message, most: i64) -> Result<Vec<Exchange>, StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(LATELY).bind(before.conversation.to_string()).bind(before.seq).bind(most);
+    /// Returns the exchanges of a conversation before a message, oldest first; of at most `most` messages.
+    pub async fn recent_exchanges(&self, before: &InboxMessage, most: i64) -> Result<Vec<MessageExchange>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let query = sqlx::query(RECENT_EXCHANGES).bind(before.conversation.to_string()).bind(before.seq).bind(most);
             let mut found = Vec::new();
             for row in query.fetch_all(&self.pool).await?.iter().rev() {
-                let row = Reader { row, table: INBOX };
-                let event = serde_json::from_str(&row.text("event")?).map_err(|error| row.nonsense("event", &error))?;
-                if let Event::Message { text, .. } = event {
-                    found.push(Exchange { text, answer: row.optional_text("answer")? });
+                let row = RowReader { row, table: INBOX_TABLE };
+                let event = serde_json::from_str(&row.required_text("event")?)
+                    .map_err(|error| row.invalid_value_error("event", &error))?;
+                if let IncomingPayload::Message { text, .. } = event {
+                    found.push(MessageExchange { text, answer: row.optional_text("answer")? });
                 }
             }
             Ok(found)
@@ -129,19 +130,19 @@ impl Store {
         .await
     }
 
-    /// The same; if its conversation has no codebase, it is about this one.
+    /// Accepts an incoming event. If its conversation has neither codebase nor folder, it gets this codebase.
     pub async fn accept_about(
         &self,
-        incoming: &Incoming,
+        incoming: &IncomingEvent,
         overtakes: bool,
         codebase: Option<CodebaseId>,
-    ) -> Result<Accepted, StoreError> {
+    ) -> Result<AcceptedMessage, StoreError> {
         let (message, fresh) = (MessageId::new(), ConversationId::new());
         let event = serde_json::to_string(&incoming.event).map_err(|error| StoreError::Other(error.to_string()))?;
-        self.retry(|| async {
+        self.retry_while_disconnected(|| async {
             let now = Moment::now().to_string();
             let mut transaction = self.pool.begin_with(self.engine.begin_write()).await?;
-            let row = sqlx::query(ENTER)
+            let row = sqlx::query(UPSERT_CONVERSATION)
                 .bind(fresh.to_string())
                 .bind(incoming.platform.clone())
                 .bind(incoming.conversation.clone())
@@ -150,16 +151,17 @@ impl Store {
                 .bind(codebase.map(|codebase| codebase.to_string()))
                 .fetch_one(&mut *transaction)
                 .await?;
-            let conversation: ConversationId = Reader { row: &row, table: CONVERSATIONS }.parse("id")?;
+            let conversation: ConversationId = RowReader { row: &row, table: CONVERSATIONS_TABLE }.parse("id")?;
             // The same delivery, or this call itself after its answer was lost.
-            let known = sqlx::query(KNOWN).bind(message.to_string()).bind(incoming.delivery.clone());
+            let known =
+                sqlx::query(MESSAGE_BY_ID_OR_DELIVERY).bind(message.to_string()).bind(incoming.delivery.clone());
             if let Some(row) = known.fetch_optional(&mut *transaction).await? {
-                let row = Reader { row: &row, table: INBOX };
+                let row = RowReader { row: &row, table: INBOX_TABLE };
                 let known: MessageId = row.parse("id")?;
                 let conversation = row.parse("conversation_id")?;
-                return Ok(Accepted { conversation, message: known, repeated: known != message });
+                return Ok(AcceptedMessage { conversation, message: known, repeated: known != message });
             }
-            sqlx::query(RECEIVE)
+            sqlx::query(INSERT_MESSAGE)
                 .bind(message.to_string())
                 .bind(conversation.to_string())
                 .bind(incoming.delivery.clone())
@@ -171,52 +173,52 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
             transaction.commit().await?;
-            Ok(Accepted { conversation, message, repeated: false })
+            Ok(AcceptedMessage { conversation, message, repeated: false })
         })
         .await
     }
 
-    /// Whether a delivery was taken before.
+    /// Tells whether a delivery was accepted before.
     pub async fn was_heard(&self, delivery: &str) -> Result<bool, StoreError> {
-        self.retry(|| async {
-            let query = sqlx::query(WAS_HEARD).bind(delivery.to_owned());
+        self.retry_while_disconnected(|| async {
+            let query = sqlx::query(MESSAGE_BY_DELIVERY).bind(delivery.to_owned());
             Ok(query.fetch_optional(&self.pool).await?.is_some())
         })
         .await
     }
 
-    /// Messages that do not wait for a turn.
-    pub async fn overtaking(&self) -> Result<Vec<Message>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(OVERTAKING).fetch_all(&self.pool).await?;
+    /// Returns the messages that do not wait for a turn.
+    pub async fn overtaking_messages(&self) -> Result<Vec<InboxMessage>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(OVERTAKING_MESSAGES).fetch_all(&self.pool).await?;
             let readable = |row| read_message(row).inspect_err(|error| tracing::error!("passed over: {error}")).ok();
-            let mut found: Vec<Message> = rows.iter().filter_map(readable).collect();
+            let mut found: Vec<InboxMessage> = rows.iter().filter_map(readable).collect();
             found.sort_by_key(|message| message.id);
             Ok(found)
         })
         .await
     }
 
-    /// Whether somebody wants what runs in a conversation to stop.
+    /// Tells whether a user asked the running message of a conversation to stop.
     pub async fn wants_stop(&self, conversation: ConversationId) -> Result<bool, StoreError> {
-        self.is_any(WANTS_STOP, conversation).await
+        self.is_any(MESSAGE_TO_STOP, conversation).await
     }
 
     async fn is_any(&self, statement: &'static str, conversation: ConversationId) -> Result<bool, StoreError> {
-        self.retry(|| async {
+        self.retry_while_disconnected(|| async {
             Ok(sqlx::query(statement).bind(conversation.to_string()).fetch_optional(&self.pool).await?.is_some())
         })
         .await
     }
 
-    /// The messages that wait for a free place only, in their order.
-    pub async fn waiting_for_a_place(&self) -> Result<Vec<Queued>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(HEADS).fetch_all(&self.pool).await?;
+    /// Returns the messages that wait only for a free slot, in their order.
+    pub async fn waiting_for_a_place(&self) -> Result<Vec<QueuedMessage>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(QUEUE_HEADS).fetch_all(&self.pool).await?;
             let queued = |row| {
-                let row = Reader { row, table: INBOX };
-                let told = row.number("told")? != 0;
-                Ok(Queued { message: row.parse("id")?, conversation: row.parse("conversation_id")?, told })
+                let row = RowReader { row, table: INBOX_TABLE };
+                let told = row.required_number("told")? != 0;
+                Ok(QueuedMessage { message: row.parse("id")?, conversation: row.parse("conversation_id")?, told })
             };
             let mut found = rows.iter().map(queued).collect::<Result<Vec<_>, StoreError>>()?;
             found.sort_by_key(|queued| queued.message);
@@ -225,65 +227,72 @@ impl Store {
         .await
     }
 
-    /// The messages before `seq` that were cut short or set aside, the last one first.
-    pub async fn cut_short(&self, conversation: ConversationId, before: i64) -> Result<Vec<Message>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(AGAIN).bind(conversation.to_string()).bind(before).fetch_all(&self.pool).await?;
+    /// Returns the messages before `seq` that were interrupted or failed, the last one first.
+    pub async fn cut_short(&self, conversation: ConversationId, before: i64) -> Result<Vec<InboxMessage>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(RETRYABLE_MESSAGES)
+                .bind(conversation.to_string())
+                .bind(before)
+                .fetch_all(&self.pool)
+                .await?;
             rows.iter().map(read_message).collect()
         })
         .await
     }
 
-    /// One message, however it stands.
-    pub async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
-        self.retry(|| async {
-            let row = sqlx::query(MESSAGE).bind(id.to_string()).fetch_optional(&self.pool).await?;
+    /// Returns one message, whatever its status.
+    pub async fn find_message(&self, id: MessageId) -> Result<Option<InboxMessage>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let row = sqlx::query(MESSAGE_BY_ID).bind(id.to_string()).fetch_optional(&self.pool).await?;
             row.as_ref().map(read_message).transpose()
         })
         .await
     }
 
-    /// What people said in a conversation.
-    pub async fn heard(&self, conversation: ConversationId) -> Result<Vec<Message>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(HEARD).bind(conversation.to_string()).fetch_all(&self.pool).await?;
+    /// Returns the messages that people sent in a conversation.
+    pub async fn conversation_messages(&self, conversation: ConversationId) -> Result<Vec<InboxMessage>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(CONVERSATION_MESSAGES).bind(conversation.to_string()).fetch_all(&self.pool).await?;
             rows.iter().map(read_message).collect()
         })
         .await
     }
 
-    /// What a conversation began with.
-    pub async fn first_heard(&self, conversation: ConversationId) -> Result<Option<Message>, StoreError> {
-        self.retry(|| async {
-            let row = sqlx::query(FIRST_HEARD).bind(conversation.to_string()).fetch_optional(&self.pool).await?;
+    /// Returns the first message of a conversation.
+    pub async fn first_heard(&self, conversation: ConversationId) -> Result<Option<InboxMessage>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let row = sqlx::query(FIRST_CONVERSATION_MESSAGE)
+                .bind(conversation.to_string())
+                .fetch_optional(&self.pool)
+                .await?;
             row.as_ref().map(read_message).transpose()
         })
         .await
     }
 
-    /// Whether anything of a conversation waits or runs.
+    /// Tells whether a conversation has a waiting or running message.
     pub async fn is_busy(&self, conversation: ConversationId) -> Result<bool, StoreError> {
-        self.is_any(BUSY, conversation).await
+        self.is_any(OPEN_MESSAGE_OF_CONVERSATION, conversation).await
     }
 
-    /// The conversations of an environment that have a run or a waiting message.
+    /// Returns the conversations of an environment that have a running or waiting message.
     pub async fn busy_conversations(&self, environment: EnvironmentId) -> Result<Vec<ConversationRef>, StoreError> {
-        self.retry(|| async {
-            let rows = sqlx::query(BUSY_IN).bind(environment.to_string()).fetch_all(&self.pool).await?;
+        self.retry_while_disconnected(|| async {
+            let rows = sqlx::query(BUSY_CONVERSATIONS).bind(environment.to_string()).fetch_all(&self.pool).await?;
             Ok(crate::conversations::read_bound(&rows)?.into_iter().map(|(_, conversation)| conversation).collect())
         })
         .await
     }
 
-    /// How many messages run, and how many wait.
-    pub async fn queue(&self) -> Result<(i64, i64), StoreError> {
-        self.retry(|| async {
+    /// Returns the number of running messages and the number of waiting ones.
+    pub async fn queue_counts(&self) -> Result<(i64, i64), StoreError> {
+        self.retry_while_disconnected(|| async {
             let (mut running, mut waiting) = (0, 0);
-            for row in &sqlx::query(COUNTS).fetch_all(&self.pool).await? {
-                let row = Reader { row, table: INBOX };
-                match row.text("status")?.as_str() {
-                    "running" => running = row.number("many")?,
-                    _ => waiting = row.number("many")?,
+            for row in &sqlx::query(OPEN_MESSAGE_COUNTS).fetch_all(&self.pool).await? {
+                let row = RowReader { row, table: INBOX_TABLE };
+                match row.required_text("status")?.as_str() {
+                    "running" => running = row.required_number("many")?,
+                    _ => waiting = row.required_number("many")?,
                 }
             }
             Ok((running, waiting))
@@ -292,21 +301,22 @@ impl Store {
     }
 }
 
-pub(crate) const INBOX: &str = "grove_inbox";
+pub(crate) const INBOX_TABLE: &str = "grove_inbox";
 
-pub(crate) fn read_message(row: &AnyRow) -> Result<Message, StoreError> {
-    let row = Reader { row, table: INBOX };
-    let event = serde_json::from_str(&row.text("event")?).map_err(|error| row.nonsense("event", &error))?;
-    Ok(Message {
+pub(crate) fn read_message(row: &AnyRow) -> Result<InboxMessage, StoreError> {
+    let row = RowReader { row, table: INBOX_TABLE };
+    let event =
+        serde_json::from_str(&row.required_text("event")?).map_err(|error| row.invalid_value_error("event", &error))?;
+    Ok(InboxMessage {
         id: row.parse("id")?,
         conversation: row.parse("conversation_id")?,
-        seq: row.number("seq")?,
+        seq: row.required_number("seq")?,
         user: row.optional_text("user_name")?,
         event,
-        status: row.text("status")?,
-        tries: row.number("tries")?,
+        status: row.required_text("status")?,
+        tries: row.required_number("tries")?,
         agent_at: row.parse_optional("agent_at")?,
         received_at: row.parse("received_at")?,
-        via: row.text("via")?,
+        via: row.required_text("via")?,
     })
 }

@@ -1,11 +1,11 @@
 //! One store, two engines: SQLite in a file, or PostgreSQL.
 //!
-//! Every statement is written once and runs as the same text on both. Everything that can be
-//! asked is here as a method of [`Store`], in a file per table.
+//! Every statement is written once and runs as the same text on both. Every query is a method of [`Store`];
+//! each table has its own file.
 //!
 //! * A row that makes no sense is an error, never a guess.
 //! * Every method may be called again after a lost connection without doing its work twice; lost
-//!   connections are tried again for [`Options::patience`].
+//!   connections are retried for [`StoreOptions::patience`].
 //! * Opening never changes a store that it cannot serve (corrupt, or of a newer version).
 
 mod browser_sessions;
@@ -33,19 +33,19 @@ mod verdicts;
 pub use browser_sessions::NewBrowserSession;
 pub use codebases::NewCodebase;
 pub use conversations::{Conversation, ConversationRef};
-pub use environments::{Adopted, Claim, NewEnvironment};
+pub use environments::{AdoptedWorktree, ClaimOutcome, NewEnvironment};
 pub use error::StoreError;
 pub use events::{NewEvent, RawEvent};
-pub use inbox::{Accepted, Exchange, Message, Queued};
+pub use inbox::{AcceptedMessage, InboxMessage, MessageExchange, QueuedMessage};
 pub use journal::JournalLine;
 pub use migrations::{latest_version, migrate_to};
-pub use open::{Engine, Options, sqlite_files};
-pub use outbox::{Manner, Said};
-pub use sending::Unsent;
-pub use sessions::{Session, SessionFacts};
-pub use trash::{Begun, Intent, Phase, TrashRow};
-pub use turns::{End, TurnKey, Waiting};
-pub use usage::Usage;
+pub use open::{Engine, StoreOptions, sqlite_files};
+pub use outbox::{OutboxEntry, OutboxKind};
+pub use sending::UnsentMessage;
+pub use sessions::{AgentSession, SessionFacts};
+pub use trash::{BeginOutcome, RemovalIntent, TrashPhase, TrashRow};
+pub use turns::{InboxOutcome, TurnKey, WaitingConversation};
+pub use usage::AgentUsage;
 pub use verdicts::VerdictKey;
 
 use std::future::Future;
@@ -65,17 +65,20 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn engine(&self) -> Engine {
+    pub fn database_engine(&self) -> Engine {
         self.engine
     }
 
-    /// Ends all connections; the last one of SQLite folds its log into the file.
+    /// Closes all connections; the last one of SQLite merges the write-ahead log into the file.
     pub async fn close(self) {
         self.pool.close().await;
     }
 
-    /// Runs `work` again while the connection is lost, as long as patience lasts.
-    async fn retry<T, F: Future<Output = Result<T, StoreError>>>(&self, work: impl Fn() -> F) -> Result<T, StoreError> {
+    /// Retries `work` while the connection is lost, for at most [`StoreOptions::patience`].
+    async fn retry_while_disconnected<T, F: Future<Output = Result<T, StoreError>>>(
+        &self,
+        work: impl Fn() -> F,
+    ) -> Result<T, StoreError> {
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {

@@ -7,10 +7,10 @@ use sqlx::{AnyConnection, Connection, Executor, SqlSafeStr};
 
 use crate::{Engine, StoreError};
 
-/// sqlx keeps here which steps were applied.
-const TABLE: &str = "_sqlx_migrations";
+/// The table in which sqlx records the applied steps.
+const MIGRATIONS_TABLE: &str = "_sqlx_migrations";
 
-const STEPS: &[(i64, &str, &str)] = &[
+const MIGRATION_STEPS: &[(i64, &str, &str)] = &[
     (1, "ground", include_str!("../migrations/0001_ground.sql")),
     (2, "journal", include_str!("../migrations/0002_journal.sql")),
     (3, "resolutions", include_str!("../migrations/0003_resolutions.sql")),
@@ -23,31 +23,31 @@ const STEPS: &[(i64, &str, &str)] = &[
     (10, "browser_sessions", include_str!("../migrations/0010_browser_sessions.sql")),
 ];
 
-fn migrator() -> Migrator {
+fn build_migrator() -> Migrator {
     let step = |&(version, name, sql): &(i64, &'static str, &'static str)| {
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    let mut migrator = Migrator::with_migrations(STEPS.iter().map(step).collect());
+    let mut migrator = Migrator::with_migrations(MIGRATION_STEPS.iter().map(step).collect());
     migrator.set_locking(false);
     migrator
 }
 
-/// The version that this grove brings a store to.
+/// Returns the schema version to which this program brings a store.
 pub fn latest_version() -> i64 {
-    STEPS.last().map_or(0, |(version, ..)| *version)
+    MIGRATION_STEPS.last().map_or(0, |(version, ..)| *version)
 }
 
-/// Brings the schema up to date. A store of a newer grove is refused before anything is written.
-pub(crate) async fn migrate(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
-    let migrator = migrator();
-    if applied(connection, engine, &migrator).await? == latest_version() {
+/// Brings the schema up to date. Refuses a store of a newer version before writing anything.
+pub(crate) async fn migrate_schema(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
+    let migrator = build_migrator();
+    if last_applied_version(connection, engine, &migrator).await? == latest_version() {
         return Ok(());
     }
-    // Several processes may start at once on a new store: one migrates, the others wait here and
-    // then find it done.
+    // Several processes may start at once on a new store: one migrates, the others wait here and then find
+    // the schema up to date.
     let mut transaction = connection.begin_with(engine.begin_write()).await?;
     if engine == Engine::Postgres {
-        // sqlx's own lock would be let go before our commit.
+        // sqlx would release its own lock before our commit.
         transaction.execute("SELECT pg_advisory_xact_lock(7102026)").await?;
     }
     migrator.run_direct(None, &mut *transaction, false).await.map_err(|error| match error {
@@ -57,21 +57,27 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: Engine) -> R
     Ok(transaction.commit().await?)
 }
 
-/// Brings the schema to an earlier version on purpose, to see what becomes of rows made then.
+/// Brings the schema to an earlier version on purpose, to test the migration of rows made then.
 pub async fn migrate_to(connection: &mut AnyConnection, version: i64) -> Result<(), StoreError> {
-    let done = migrator().run_direct(Some(version), connection, false).await;
+    let done = build_migrator().run_direct(Some(version), connection, false).await;
     done.map_err(|error| StoreError::Other(error.to_string()))
 }
 
-/// The last step applied; 0 for an empty store. Only reads.
-async fn applied(connection: &mut AnyConnection, engine: Engine, migrator: &Migrator) -> Result<i64, StoreError> {
+/// Returns the last applied step; 0 for an empty store. Only reads.
+async fn last_applied_version(
+    connection: &mut AnyConnection,
+    engine: Engine,
+    migrator: &Migrator,
+) -> Result<i64, StoreError> {
     let known: Option<i64> =
-        sqlx::query_scalar(engine.has_table()).bind(TABLE).fetch_optional(&mut *connection).await?;
+        sqlx::query_scalar(engine.has_table()).bind(MIGRATIONS_TABLE).fetch_optional(&mut *connection).await?;
     if known.is_none() {
         return Ok(0);
     }
-    let steps =
-        connection.list_applied_migrations(TABLE).await.map_err(|error| StoreError::Other(error.to_string()))?;
+    let steps = connection
+        .list_applied_migrations(MIGRATIONS_TABLE)
+        .await
+        .map_err(|error| StoreError::Other(error.to_string()))?;
     let last = steps.iter().map(|step| step.version).max().unwrap_or(0);
     if last > latest_version() {
         return Err(StoreError::NewerSchema { found: last, known: latest_version() });

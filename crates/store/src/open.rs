@@ -1,4 +1,4 @@
-//! Opening a store: look first, then write.
+//! Opens a store: checks first, then writes.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,8 +10,8 @@ use sqlx::{AnyConnection, Connection, Executor};
 
 use crate::{Store, StoreError, migrations, private};
 
-/// A database up to this size is checked whole each time it is opened; that costs a millisecond.
-const CHECKED_WHOLE: u64 = 4 * 1024 * 1024;
+/// A database up to this size is checked completely each time it is opened; that costs a millisecond.
+const MAX_FULL_CHECK_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
@@ -20,7 +20,8 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// SQLite's plain `BEGIN` reads first and may then be refused the write for good.
+    /// Returns the statement that begins a write. SQLite's plain `BEGIN` reads first, and its later write may
+    /// then be refused for good.
     pub(crate) fn begin_write(self) -> &'static str {
         match self {
             Engine::Sqlite => "BEGIN IMMEDIATE",
@@ -39,24 +40,23 @@ impl Engine {
 }
 
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// How long to wait for another process that has the store locked.
+pub struct StoreOptions {
+    /// The time to wait for another process that has the store locked.
     pub busy_timeout: Duration,
-    /// How long to try again after a lost connection.
+    /// The time to retry after a lost connection.
     pub patience: Duration,
     pub connections: u32,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self { busy_timeout: Duration::from_secs(5), patience: Duration::from_secs(10), connections: 4 }
     }
 }
 
 impl Store {
-    /// Opens the store at `url` (`sqlite://PATH` or `postgres://…`), making or updating it where
-    /// needed.
-    pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
+    /// Opens the store at `url` (`sqlite://PATH` or `postgres://…`); creates or updates it where needed.
+    pub async fn open(url: &str, options: StoreOptions) -> Result<Self, StoreError> {
         sqlx::any::install_default_drivers();
         if let Some(path) = sqlite_path(url) {
             if path.as_os_str().is_empty() || path == Path::new(":memory:") {
@@ -66,13 +66,13 @@ impl Store {
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Self::open_postgres(url, options).await
         } else {
-            // Not the address itself: it may hold a password.
+            // The message leaves out the address: it may contain a password.
             let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
             Err(StoreError::BadAddress(format!("{scheme}:…")))
         }
     }
 
-    async fn open_sqlite(path: &Path, options: Options) -> Result<Self, StoreError> {
+    async fn open_sqlite(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
             private::create_folder(folder)
                 .map_err(|source| StoreError::NoFolder { path: folder.to_owned(), source })?;
@@ -80,16 +80,16 @@ impl Store {
         let size = look_at(path)?;
         make_private(path).map_err(|error| StoreError::Unopenable { path: path.to_owned(), why: error.to_string() })?;
         let failed = |error: sqlx::Error| sqlite_error(path, error);
-        let url = format!("sqlite://{}?mode=rwc", escape(path));
-        // Each connection remembers pages of its own; with SQLite's 2 MiB a server would grow with its
-        // store for days. The system remembers them as well, once for all.
+        let url = format!("sqlite://{}?mode=rwc", escape_path(path));
+        // Each connection caches pages of its own; with SQLite's 2 MiB a server would grow with its store for
+        // days. The operating system caches the pages as well, once for all connections.
         let pragmas = format!(
             "PRAGMA busy_timeout = {}; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA cache_size = -512;",
             options.busy_timeout.as_millis()
         );
         let mut first = AnyConnection::connect(&url).await.map_err(failed)?;
         let prepared = prepare_sqlite(&mut first, path, size, &pragmas, options.busy_timeout).await;
-        // Closed also when it is refused: the last one to close takes SQLite's side files away.
+        // The connection is closed also after a refusal: the last one to close deletes SQLite's side files.
         let closed = first.close().await;
         prepared?;
         closed.map_err(failed)?;
@@ -105,7 +105,7 @@ impl Store {
         Ok(Self { pool, engine: Engine::Sqlite, file: Some(path.to_owned()), patience: options.patience })
     }
 
-    async fn open_postgres(url: &str, options: Options) -> Result<Self, StoreError> {
+    async fn open_postgres(url: &str, options: StoreOptions) -> Result<Self, StoreError> {
         let lock_timeout = format!("SET lock_timeout = {}", options.busy_timeout.as_millis());
         let pool = AnyPoolOptions::new()
             .max_connections(options.connections)
@@ -119,32 +119,32 @@ impl Store {
             .map_err(|_| StoreError::BadAddress("postgres://…".to_owned()))?;
         let store = Self { pool, engine: Engine::Postgres, file: None, patience: options.patience };
         store
-            .retry(|| async {
+            .retry_while_disconnected(|| async {
                 let mut connection = store.pool.acquire().await.map_err(|error| match error {
-                    // A wrong name or password will not get better by waiting.
+                    // Waiting does not help against a wrong name or password.
                     sqlx::Error::Database(database) if !database.is_transient_in_connect_phase() => {
                         StoreError::Other(database.message().to_owned())
                     }
                     other => other.into(),
                 })?;
-                migrations::migrate(&mut connection, Engine::Postgres).await
+                migrations::migrate_schema(&mut connection, Engine::Postgres).await
             })
             .await?;
         Ok(store)
     }
 }
 
-/// Returns whether a connection may be used again; the pool closes it otherwise.
+/// Tells whether a connection may be used again; otherwise the pool closes it.
 ///
-/// When the disk is full, SQLite takes a failed transaction back by itself. The `ROLLBACK` that follows
-/// then fails, and the driver believes for ever that a transaction is open and refuses to begin another.
+/// When the disk is full, SQLite rolls a failed transaction back by itself. The `ROLLBACK` that follows then
+/// fails, and the driver believes for ever that a transaction is open and refuses to begin another.
 async fn is_reusable(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
-    // A rollback that was only queued is done before this is answered.
+    // A rollback that was only queued runs before the ping is answered.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }
 
-/// Checks the file, then brings it up to date; nothing is written before all checks are done.
+/// Checks the file, then brings it up to date; writes nothing before all checks are done.
 async fn prepare_sqlite(
     first: &mut AnyConnection,
     path: &Path,
@@ -154,21 +154,21 @@ async fn prepare_sqlite(
 ) -> Result<(), StoreError> {
     let failed = |error: sqlx::Error| sqlite_error(path, error);
     first.execute(sqlx::AssertSqlSafe(pragmas.to_owned())).await.map_err(failed)?;
-    if size > 0 && size <= CHECKED_WHOLE {
+    if size > 0 && size <= MAX_FULL_CHECK_BYTES {
         let verdict: String =
             sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *first).await.map_err(failed)?;
         if verdict != "ok" {
             return Err(StoreError::Corrupt { path: path.to_owned(), why: verdict });
         }
     }
-    migrations::migrate(first, Engine::Sqlite).await.map_err(|error| match error {
+    migrations::migrate_schema(first, Engine::Sqlite).await.map_err(|error| match error {
         StoreError::Other(why) if size > 0 => StoreError::Corrupt { path: path.to_owned(), why },
         other => other,
     })?;
     use_wal(first, busy_timeout).await.map_err(failed)
 }
 
-/// Turns the write-ahead log on. SQLite does not wait for others here by itself.
+/// Turns the write-ahead log on. SQLite by itself does not wait for other processes here.
 async fn use_wal(first: &mut AnyConnection, busy_timeout: Duration) -> Result<(), sqlx::Error> {
     let began = Instant::now();
     loop {
@@ -186,7 +186,7 @@ async fn use_wal(first: &mut AnyConnection, busy_timeout: Duration) -> Result<()
     }
 }
 
-/// The size of the file, 0 when there is none; refuses what is no database at all.
+/// Returns the size of the file, 0 when it does not exist; refuses a file that is no database at all.
 fn look_at(path: &Path) -> Result<u64, StoreError> {
     let unopenable = |why: String| StoreError::Unopenable { path: path.to_owned(), why };
     let mut file = match fs::File::open(path) {
@@ -217,16 +217,16 @@ fn sqlite_error(path: &Path, error: sqlx::Error) -> StoreError {
     }
 }
 
-/// Makes the store's files private before anything is written. SQLite gives those beside the database the
-/// database's own mode, but leaves alone what is there. A file that belongs to another user keeps its mode.
+/// Makes the store's files private before anything is written. SQLite gives new files beside the database the
+/// database's own mode, but does not change existing ones. A file of another user keeps its mode.
 fn make_private(path: &Path) -> io::Result<()> {
     private::create_file(path)?;
     for file in files_of(path) {
-        match private::restrict(&file) {
+        match private::restrict_permissions(&file) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 tracing::warn!("others may be able to read {}: {error}", file.display());
             }
-            // SQLite takes the files beside the database away when the last one closes it.
+            // SQLite deletes the files beside the database when the last connection closes.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             other => other?,
         }
@@ -248,13 +248,13 @@ fn sqlite_path(url: &str) -> Option<&Path> {
     Some(Path::new(path.split_once('?').map_or(path, |(path, _)| path)))
 }
 
-/// The files that a store at this address may have; none for PostgreSQL.
+/// Returns the files that a store at this address may have; none for PostgreSQL.
 pub fn sqlite_files(url: &str) -> Vec<PathBuf> {
     sqlite_path(url).map(files_of).into_iter().flatten().collect()
 }
 
-/// A path as part of an address.
-fn escape(path: &Path) -> String {
+/// Escapes a path for use in an address.
+fn escape_path(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.chars().fold(String::new(), |mut out, c| {
         match c {

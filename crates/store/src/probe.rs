@@ -1,16 +1,16 @@
-//! Whether the store takes writes, tried with one.
+//! Tests with one write whether the store takes writes.
 
 use grove_model::Moment;
 
 use crate::events::SET_MARK;
 use crate::{Store, StoreError};
 
-/// With less room than this on its disk, a store fails at any moment, even if it still finds a page for
-/// one small write in the files that it has.
+/// With less free space than this on its disk, a store fails at any moment, even if it still finds a page for
+/// one small write in its existing files.
 const MIN_FREE_BYTES: u64 = 1024 * 1024;
 
 impl Store {
-    /// Writes one row, always the same one. Fails while the store takes no writes; does not try again.
+    /// Writes one row, always the same one. Fails while the store takes no writes; does not retry.
     pub async fn probe_write(&self) -> Result<(), StoreError> {
         if let Some(file) = &self.file {
             let disk = rustix::fs::statvfs(file.as_path())

@@ -1,4 +1,4 @@
-//! The canonical checkout, held against itself: HEAD, index, config, hooks and every file.
+//! Compares the canonical checkout with an earlier snapshot: HEAD, index, config, hooks and every file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,29 +6,29 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Mode, modification time and bytes (the target, for a link).
-type Entry = (u32, i64, i64, Vec<u8>);
+type CheckoutEntry = (u32, i64, i64, Vec<u8>);
 
-/// A picture of what creation must leave byte for byte as it was.
+/// A snapshot of the files that creation must leave byte for byte as they were.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Canonical {
+pub struct CheckoutSnapshot {
     root: PathBuf,
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, CheckoutEntry>,
     config: String,
     exclude: String,
 }
 
 /// The line that creation may add to `info/exclude`.
-const EXCLUDED: &str = ".grove/worktrees/";
+const EXCLUDE_LINE: &str = ".grove/worktrees/";
 
-impl Canonical {
-    pub fn of(root: &Path) -> Self {
+impl CheckoutSnapshot {
+    pub fn from_checkout(root: &Path) -> Self {
         let git_dir = if root.join(".git").is_dir() { root.join(".git") } else { root.to_owned() };
         let mut entries = BTreeMap::new();
         if git_dir != root {
-            collect(root, root, &mut entries);
+            collect_entries(root, root, &mut entries);
         }
         for name in ["HEAD", "index", "hooks"] {
-            collect(root, &git_dir.join(name), &mut entries);
+            collect_entries(root, &git_dir.join(name), &mut entries);
         }
         let text = |name: &str| fs::read_to_string(git_dir.join(name)).unwrap_or_default();
         Self { root: root.to_owned(), entries, config: text("config"), exclude: text("info/exclude") }
@@ -36,16 +36,16 @@ impl Canonical {
 
     /// Panics unless everything is as it was.
     pub fn assert_untouched(&self) {
-        self.compare(None);
+        self.assert_matches_now(None);
     }
 
-    /// The same, but the config may have gained the upstream of `branch`.
+    /// Panics unless everything is as it was, but the config may have gained the upstream of `branch`.
     pub fn assert_only_upstream_added(&self, branch: &str) {
-        self.compare(Some(branch));
+        self.assert_matches_now(Some(branch));
     }
 
-    fn compare(&self, upstream_of: Option<&str>) {
-        let now = Self::of(&self.root);
+    fn assert_matches_now(&self, upstream_of: Option<&str>) {
+        let now = Self::from_checkout(&self.root);
         for (path, entry) in &self.entries {
             let (mode, seconds, nanos, _) = entry;
             match now.entries.get(path) {
@@ -70,9 +70,9 @@ impl Canonical {
         };
         assert_eq!(plain(&now.config), plain(&self.config), "the config changed");
         let exclude: String =
-            now.exclude.lines().filter(|line| *line != EXCLUDED).map(|line| format!("{line}\n")).collect();
+            now.exclude.lines().filter(|line| *line != EXCLUDE_LINE).map(|line| format!("{line}\n")).collect();
         let before: String =
-            self.exclude.lines().filter(|line| *line != EXCLUDED).map(|line| format!("{line}\n")).collect();
+            self.exclude.lines().filter(|line| *line != EXCLUDE_LINE).map(|line| format!("{line}\n")).collect();
         assert_eq!(exclude, before, "info/exclude changed by more than our line");
     }
 }
@@ -88,7 +88,7 @@ fn without_section(config: &str, header: &str) -> String {
     keep.map(|line| format!("{line}\n")).collect()
 }
 
-fn collect(root: &Path, path: &Path, into: &mut BTreeMap<PathBuf, Entry>) {
+fn collect_entries(root: &Path, path: &Path, into: &mut BTreeMap<PathBuf, CheckoutEntry>) {
     let Ok(meta) = path.symlink_metadata() else { return };
     if meta.is_dir() {
         for entry in fs::read_dir(path).expect("read a directory") {
@@ -98,7 +98,7 @@ fn collect(root: &Path, path: &Path, into: &mut BTreeMap<PathBuf, Entry>) {
             if path == root.join(".git") || path == root.join(".grove/worktrees") || ours {
                 continue;
             }
-            collect(root, &path, into);
+            collect_entries(root, &path, into);
         }
         return;
     }
@@ -115,30 +115,30 @@ mod tests {
     use super::*;
     use crate::TestRepo;
 
-    fn complains(change: impl FnOnce(&TestRepo)) -> bool {
+    fn detects_change(change: impl FnOnce(&TestRepo)) -> bool {
         let repo = TestRepo::new();
-        let before = repo.canonical();
+        let before = repo.snapshot_checkout();
         change(&repo);
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| before.assert_untouched())).is_err()
     }
 
     #[test]
     fn every_kind_of_touch_is_noticed() {
-        assert!(!complains(|_| {}));
-        assert!(complains(|repo| repo.write("README.md", "other\n")));
-        assert!(complains(|repo| repo.write("new", "")));
-        assert!(complains(|repo| fs::remove_file(repo.path().join("README.md")).unwrap()));
-        assert!(complains(|repo| drop(repo.git(&["checkout", "-q", "-b", "x"]))));
-        assert!(complains(|repo| drop(repo.git(&["config", "a.b", "c"]))));
-        assert!(complains(|repo| drop(repo.git(&["rm", "-q", "--cached", "README.md"]))));
-        assert!(complains(|repo| fs::write(repo.path().join(".git/hooks/post-checkout"), "x").unwrap()));
-        assert!(complains(|repo| fs::write(repo.path().join(".git/info/exclude"), "x\n").unwrap()));
+        assert!(!detects_change(|_| {}));
+        assert!(detects_change(|repo| repo.write_file("README.md", "other\n")));
+        assert!(detects_change(|repo| repo.write_file("new", "")));
+        assert!(detects_change(|repo| fs::remove_file(repo.path().join("README.md")).unwrap()));
+        assert!(detects_change(|repo| drop(repo.git(&["checkout", "-q", "-b", "x"]))));
+        assert!(detects_change(|repo| drop(repo.git(&["config", "a.b", "c"]))));
+        assert!(detects_change(|repo| drop(repo.git(&["rm", "-q", "--cached", "README.md"]))));
+        assert!(detects_change(|repo| fs::write(repo.path().join(".git/hooks/post-checkout"), "x").unwrap()));
+        assert!(detects_change(|repo| fs::write(repo.path().join(".git/info/exclude"), "x\n").unwrap()));
     }
 
     #[test]
     fn only_the_upstream_may_be_added() {
         let repo = TestRepo::new();
-        let before = repo.canonical();
+        let before = repo.snapshot_checkout();
         repo.git(&["config", "branch.x.remote", "origin"]);
         before.assert_only_upstream_added("x");
         assert!(std::panic::catch_unwind(|| before.assert_untouched()).is_err());

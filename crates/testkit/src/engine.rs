@@ -1,19 +1,19 @@
-//! One story on two engines.
+//! Runs the same test on two database engines.
 
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Where `scripts/test` keeps its PostgreSQL: an address with a database to connect to.
-const POSTGRES: &str = "GROVE_TEST_POSTGRES";
+/// The variable in which `scripts/test` passes its PostgreSQL: an address with a database to connect to.
+const POSTGRES_URL_VARIABLE: &str = "GROVE_TEST_POSTGRES";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub enum TestEngine {
     Sqlite,
     Postgres,
 }
 
-/// An empty store of one engine, gone with this value.
+/// An empty store of one engine, deleted when this value is dropped.
 pub struct TestStore {
     pub url: String,
     database: Option<String>,
@@ -21,18 +21,18 @@ pub struct TestStore {
 }
 
 impl TestStore {
-    pub fn new(engine: Engine) -> Self {
+    pub fn new(engine: TestEngine) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         match engine {
-            Engine::Sqlite => {
+            TestEngine::Sqlite => {
                 Self { url: format!("sqlite://{}/grove.db", dir.path().display()), database: None, _dir: dir }
             }
-            Engine::Postgres => {
+            TestEngine::Postgres => {
                 let name = dir.path().file_name().expect("a name").to_string_lossy();
                 let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
                 let database = format!("grove_{}_{}", std::process::id(), name.to_lowercase());
-                psql(&format!("CREATE DATABASE {database}"));
-                let url = address().replace("/postgres?", &format!("/{database}?"));
+                run_psql(&format!("CREATE DATABASE {database}"));
+                let url = postgres_address().replace("/postgres?", &format!("/{database}?"));
                 Self { url, database: Some(database), _dir: dir }
             }
         }
@@ -42,19 +42,19 @@ impl TestStore {
 impl Drop for TestStore {
     fn drop(&mut self) {
         if let Some(database) = &self.database {
-            psql(&format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
+            run_psql(&format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
         }
     }
 }
 
-fn address() -> String {
-    std::env::var(POSTGRES)
-        .unwrap_or_else(|_| panic!("{POSTGRES} is not set; run `scripts/test`, which starts PostgreSQL"))
+fn postgres_address() -> String {
+    std::env::var(POSTGRES_URL_VARIABLE)
+        .unwrap_or_else(|_| panic!("{POSTGRES_URL_VARIABLE} is not set; run `scripts/test`, which starts PostgreSQL"))
 }
 
-fn psql(statement: &str) {
+fn run_psql(statement: &str) {
     let status = Command::new("psql")
-        .args(["--no-psqlrc", "--quiet", "--dbname", &address(), "--command", statement])
+        .args(["--no-psqlrc", "--quiet", "--dbname", &postgres_address(), "--command", statement])
         .env_clear()
         .env("PATH", std::env::var("PATH").unwrap_or_default())
         .stdin(Stdio::null())
@@ -64,25 +64,25 @@ fn psql(statement: &str) {
     assert!(status.success(), "psql: {statement}");
 }
 
-/// Writes a test once and runs it on both engines: `both_engines! { async fn name(store: TestStore) { … } }`
+/// Runs one test on both engines: `both_engines! { async fn name(store: TestStore) { … } }`
 #[macro_export]
 macro_rules! both_engines {
     ($($(#[$meta:meta])* async fn $name:ident($store:ident: TestStore) $body:block)+) => {$(
         mod $name {
             use super::*;
 
-            async fn story($store: $crate::TestStore) $body
+            async fn test_body($store: $crate::TestStore) $body
 
             $(#[$meta])*
             #[tokio::test]
             async fn sqlite() {
-                story($crate::TestStore::new($crate::Engine::Sqlite)).await;
+                test_body($crate::TestStore::new($crate::TestEngine::Sqlite)).await;
             }
 
             $(#[$meta])*
             #[tokio::test]
             async fn postgres() {
-                story($crate::TestStore::new($crate::Engine::Postgres)).await;
+                test_body($crate::TestStore::new($crate::TestEngine::Postgres)).await;
             }
         }
     )+};
@@ -95,13 +95,31 @@ macro_rules! both_engines {
             $(#[$meta])*
             #[test]
             fn sqlite() {
-                story($crate::TestStore::new($crate::Engine::Sqlite));
+                story($crate::TestStore::new($crate::TestEngine::Sqlite));
             }
 
             $(#[$meta])*
             #[test]
             fn postgres() {
-                story($crate::TestStore::new($crate::Engine::Postgres));
+                story($crate::TestStore::new($crate::TestEngine::Postgres));
+            }
+        }
+    )+};
+}
+
+/// Writes a test once and runs it on SQLite alone: `on_sqlite! { fn name(store: TestStore) { … } }`. For
+/// stories through the whole program, whose store behaves the same on both engines by its own tests.
+#[macro_export]
+macro_rules! on_sqlite {
+    ($($(#[$meta:meta])* fn $name:ident($store:ident: TestStore) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            $(#[$meta])*
+            #[test]
+            fn sqlite() {
+                let $store = $crate::TestStore::new($crate::TestEngine::Sqlite);
+                $body
             }
         }
     )+};

@@ -1,7 +1,7 @@
-//! What tests stand on: real repositories, real stores, real processes, and nothing of the host.
+//! The base of all tests: real repositories, real stores, real processes, and nothing of the host.
 //!
 //! Every child process gets an environment built from nothing: its own HOME, its own git config,
-//! PATH, and what the test says.
+//! PATH, and the variables that the test sets.
 
 mod canonical;
 mod dice;
@@ -16,24 +16,24 @@ mod server;
 mod silent;
 mod terminal;
 
-pub use canonical::Canonical;
-pub use dice::Dice;
-pub use engine::{Engine, TestStore};
-pub use model::{Asked, Model};
-pub use picture::Picture;
-pub use postgres::Postgres;
-pub use repo::{TestRepo, gits, hermetic_git};
-pub use sandbox::{Ran, Sandbox, ran};
-pub use server::{Answer, TestServer};
+pub use canonical::CheckoutSnapshot;
+pub use dice::SeededRandom;
+pub use engine::{TestEngine, TestStore};
+pub use model::{FakeModel, ModelRequest};
+pub use picture::DirectorySnapshot;
+pub use postgres::TestPostgres;
+pub use repo::{TestRepo, hermetic_git, installed_gits};
+pub use sandbox::{ProgramOutput, Sandbox, run_command};
+pub use server::{ServerResponse, TestServer};
 pub use silent::SilentServer;
-pub use terminal::Terminal;
+pub use terminal::TestTerminal;
 
 use std::path::Path;
 
 /// The user that permission tests run as when the tests run as root: root is refused nothing.
-pub const NOBODY: u32 = 65534;
+pub const NOBODY_UID: u32 = 65534;
 
-/// The environment of every child: nothing of the host but PATH.
+/// Returns the environment of every child: nothing of the host but PATH.
 pub fn bare_env(home: &Path) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
     [
@@ -47,7 +47,7 @@ pub fn bare_env(home: &Path) -> Vec<(String, String)> {
     .into()
 }
 
-/// Waits for something that is about to be true.
+/// Waits until a condition is true; panics after 30 seconds.
 #[track_caller]
 pub fn wait_for(true_soon: impl Fn() -> bool) {
     let began = std::time::Instant::now();
@@ -61,14 +61,15 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether nobody holds a lock on a file.
+/// Tells whether no process holds a lock on a file.
 pub fn is_free(file: &Path) -> bool {
     use rustix::fs::{FlockOperation, flock};
     let open = std::fs::OpenOptions::new().write(true).open(file);
     open.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
-/// Whether a process is there and has not ended; a zombie has, only its parent has not looked yet.
+/// Tells whether a process exists and has not ended. A zombie has ended, but its parent has not waited
+/// for it yet.
 pub fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

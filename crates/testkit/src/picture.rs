@@ -1,4 +1,4 @@
-//! Everything that can be seen of a directory: names, kinds, modes, owners, times, bytes, links,
+//! A snapshot of everything visible in a directory: names, kinds, modes, owners, times, bytes, links,
 //! extended attributes.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, PartialEq, Eq)]
-struct Seen {
+struct SnapshotEntry {
     mode: u32,
     owner: (u32, u32),
     modified: (i64, i64),
@@ -17,22 +17,22 @@ struct Seen {
 
 /// A directory as it was at one moment.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Picture {
-    seen: BTreeMap<PathBuf, Seen>,
+pub struct DirectorySnapshot {
+    seen: BTreeMap<PathBuf, SnapshotEntry>,
 }
 
-impl Picture {
-    /// All of it, also what git ignores, hides or keeps for itself.
-    pub fn of(root: &Path) -> Self {
+impl DirectorySnapshot {
+    /// Takes a snapshot of all files, also those that git ignores, hides or keeps for itself.
+    pub fn from_directory(root: &Path) -> Self {
         let mut picture = Self { seen: BTreeMap::new() };
-        picture.collect(root, Path::new(""));
+        picture.collect_entries(root, Path::new(""));
         picture
     }
 
-    /// Without the times of directories, and without some files: for git's own directories, in
-    /// which files come and go.
+    /// Takes a snapshot without the times of directories, and without some files: for git's own
+    /// directories, in which files come and go.
     pub fn of_entry(root: &Path, without: &[&str]) -> Self {
-        let mut picture = Self::of(root);
+        let mut picture = Self::from_directory(root);
         picture.seen.retain(|path, _| !without.iter().any(|name| path == Path::new(name)));
         for seen in picture.seen.values_mut().filter(|seen| seen.mode & 0o170_000 == 0o040_000) {
             seen.modified = (0, 0);
@@ -40,10 +40,10 @@ impl Picture {
         picture
     }
 
-    /// Every file of a repository's git directory, byte for byte, without times and without objects. Of
-    /// reflogs only the names: one that goes on says what happened.
+    /// Takes a snapshot of every file of a repository's git directory, byte for byte, without times and
+    /// without objects. It has only the names of reflogs: a reflog that grows records what happened.
     pub fn of_git_dir(root: &Path) -> Self {
-        let mut picture = Self::of(root);
+        let mut picture = Self::from_directory(root);
         picture.seen.retain(|path, seen| !path.starts_with("objects") && seen.mode & 0o170_000 != 0o040_000);
         for (path, seen) in &mut picture.seen {
             seen.modified = (0, 0);
@@ -54,7 +54,7 @@ impl Picture {
         picture
     }
 
-    fn collect(&mut self, root: &Path, below: &Path) {
+    fn collect_entries(&mut self, root: &Path, below: &Path) {
         let path = root.join(below);
         let meta = path.symlink_metadata().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let bytes = if meta.is_symlink() {
@@ -64,7 +64,7 @@ impl Picture {
         } else {
             Vec::new()
         };
-        let seen = Seen {
+        let seen = SnapshotEntry {
             mode: meta.mode(),
             owner: (meta.uid(), meta.gid()),
             modified: (meta.mtime(), meta.mtime_nsec()),
@@ -74,20 +74,20 @@ impl Picture {
         self.seen.insert(below.to_owned(), seen);
         if meta.is_dir() {
             for entry in fs::read_dir(&path).expect("a directory") {
-                self.collect(root, &below.join(entry.expect("an entry").file_name()));
+                self.collect_entries(root, &below.join(entry.expect("an entry").file_name()));
             }
         }
     }
 
-    /// When a file of it was last written.
-    pub fn modified(&self, name: &str) -> std::time::SystemTime {
+    /// Returns the time at which a file was last written.
+    pub fn modified_time(&self, name: &str) -> std::time::SystemTime {
         let (seconds, nanos) = self.seen[Path::new(name)].modified;
         std::time::SystemTime::UNIX_EPOCH
             + std::time::Duration::new(seconds.unsigned_abs(), u32::try_from(nanos).expect("nanoseconds"))
     }
 
-    /// What differs, in words.
-    pub fn differences(&self, now: &Picture) -> Vec<String> {
+    /// Describes every difference in words.
+    pub fn describe_differences(&self, now: &DirectorySnapshot) -> Vec<String> {
         let mut found = Vec::new();
         for (path, was) in &self.seen {
             let name = path.display();
@@ -122,7 +122,7 @@ impl Picture {
     }
 }
 
-/// The extended attributes of a file, ACLs included; none where the file system has none.
+/// Returns the extended attributes of a file, ACLs included; none if the file system does not support them.
 fn attributes_of(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut names = vec![0; 64 * 1024];
     let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
@@ -154,13 +154,16 @@ mod tests {
             fs::write(path("a"), "text").unwrap();
             fs::create_dir(path("empty")).unwrap();
             std::os::unix::fs::symlink("a", path("d")).unwrap();
-            Picture::of(dir.path())
+            DirectorySnapshot::from_directory(dir.path())
         };
         let differs = |change: &dyn Fn()| {
             let before = start();
-            assert_eq!(before.differences(&Picture::of(dir.path())), Vec::<String>::new());
+            assert_eq!(
+                before.describe_differences(&DirectorySnapshot::from_directory(dir.path())),
+                Vec::<String>::new()
+            );
             change();
-            !before.differences(&Picture::of(dir.path())).is_empty()
+            !before.describe_differences(&DirectorySnapshot::from_directory(dir.path())).is_empty()
         };
         assert!(differs(&|| fs::write(path("a"), "tex2").unwrap()));
         assert!(differs(&|| fs::set_permissions(path("a"), fs::Permissions::from_mode(0o600)).unwrap()));

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::{Canonical, bare_env};
+use crate::{CheckoutSnapshot, bare_env};
 
 /// A repository with one commit on `main`, in a directory of its own together with a HOME.
 pub struct TestRepo {
@@ -16,8 +16,8 @@ pub struct TestRepo {
     git: PathBuf,
 }
 
-/// The different gits of this machine: Debian's, a newer one under `/usr/local`, …
-pub fn gits() -> Vec<PathBuf> {
+/// Lists the different gits of this machine: Debian's, a newer one under `/usr/local`, …
+pub fn installed_gits() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").expect("PATH");
     let mut found: Vec<(String, PathBuf)> = Vec::new();
     for git in
@@ -33,7 +33,7 @@ pub fn gits() -> Vec<PathBuf> {
     found.into_iter().map(|(_, git)| git).collect()
 }
 
-/// A program that is `git` with the host's configuration out of reach. For code that runs inside
+/// Makes a program that runs `git` without the host's configuration. For code that runs inside
 /// the test's own process and so inherits its environment.
 pub fn hermetic_git(git: &Path, dir: &Path) -> PathBuf {
     let home = dir.join("home");
@@ -50,45 +50,45 @@ pub fn hermetic_git(git: &Path, dir: &Path) -> PathBuf {
 
 impl TestRepo {
     pub fn new() -> Self {
-        Self::with_git(&gits()[0])
+        Self::with_git(&installed_gits()[0])
     }
 
     pub fn with_git(git: &Path) -> Self {
-        let repo = Self::empty(git);
-        repo.run(&repo.dir(), &["init", "--quiet", "repo"]);
-        repo.write("README.md", "# A project\n");
-        repo.write("src/main.c", "int main(void) { return 0; }\n");
-        repo.commit("first");
+        let repo = Self::new_empty(git);
+        repo.run_git(&repo.temp_dir(), &["init", "--quiet", "repo"]);
+        repo.write_file("README.md", "# A project\n");
+        repo.write_file("src/main.c", "int main(void) { return 0; }\n");
+        repo.commit_all("first");
         repo
     }
 
-    /// A clone of a bare `origin.git` beside it.
+    /// Makes a clone of a bare `origin.git` beside it.
     pub fn with_origin() -> Self {
-        Self::with_git_and_origin(&gits()[0])
+        Self::with_git_and_origin(&installed_gits()[0])
     }
 
     pub fn with_git_and_origin(git: &Path) -> Self {
         let seed = Self::with_git(git);
-        let dir = seed.dir();
-        seed.run(&dir, &["clone", "--quiet", "--bare", "repo", "origin.git"]);
+        let dir = seed.temp_dir();
+        seed.run_git(&dir, &["clone", "--quiet", "--bare", "repo", "origin.git"]);
         fs::remove_dir_all(&seed.path).expect("take the seed away");
-        let origin = seed.origin();
-        seed.run(&dir, &["clone", "--quiet", origin.to_str().expect("utf-8"), "repo"]);
+        let origin = seed.origin_path();
+        seed.run_git(&dir, &["clone", "--quiet", origin.to_str().expect("utf-8"), "repo"]);
         seed
     }
 
     /// Adds the submodule `sub`, of a `library` beside the repository; the caller commits.
     pub fn add_submodule(&self) {
-        let library = self.dir().join("library");
+        let library = self.temp_dir().join("library");
         fs::create_dir(&library).expect("library");
-        self.run(&library, &["init", "-q"]);
+        self.run_git(&library, &["init", "-q"]);
         fs::write(library.join("lib.c"), "int x;\n").expect("write");
-        self.run(&library, &["add", "."]);
-        self.run(&library, &["commit", "-q", "-m", "library"]);
+        self.run_git(&library, &["add", "."]);
+        self.run_git(&library, &["commit", "-q", "-m", "library"]);
         self.git(&["submodule", "--quiet", "add", library.to_str().expect("utf-8"), "sub"]);
     }
 
-    fn empty(git: &Path) -> Self {
+    fn new_empty(git: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("grove-test-").tempdir().expect("a temporary directory");
         // Readable for the unprivileged user of permission tests.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
@@ -101,92 +101,92 @@ impl TestRepo {
         Self { path: real.join("repo"), dir, git: git.to_owned() }
     }
 
-    /// The temporary directory that everything is in.
-    pub fn dir(&self) -> PathBuf {
+    /// Returns the temporary directory that contains everything.
+    pub fn temp_dir(&self) -> PathBuf {
         self.dir.path().canonicalize().expect("real path")
     }
 
-    pub fn home(&self) -> PathBuf {
-        self.dir().join("home")
+    pub fn home_dir(&self) -> PathBuf {
+        self.temp_dir().join("home")
     }
 
-    /// The canonical checkout.
+    /// Returns the path of the canonical checkout.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub fn origin(&self) -> PathBuf {
-        self.dir().join("origin.git")
+    pub fn origin_path(&self) -> PathBuf {
+        self.temp_dir().join("origin.git")
     }
 
-    /// For code that runs in the test's own process.
+    /// Returns a git without the host's configuration, for code that runs in the test's own process.
     pub fn hermetic_git(&self) -> PathBuf {
-        hermetic_git(&self.git, &self.dir())
+        hermetic_git(&self.git, &self.temp_dir())
     }
 
-    /// Git in the canonical checkout; its output without the last newline.
+    /// Runs git in the canonical checkout, and returns its output without the last newline.
     pub fn git(&self, args: &[&str]) -> String {
-        self.run(&self.path, args)
+        self.run_git(&self.path, args)
     }
 
     pub fn git_in(&self, dir: &Path, args: &[&str]) -> String {
-        self.run(dir, args)
+        self.run_git(dir, args)
     }
 
-    fn run(&self, dir: &Path, args: &[&str]) -> String {
-        let output = self.command(dir, args).output().expect("git starts");
+    fn run_git(&self, dir: &Path, args: &[&str]) -> String {
+        let output = self.git_command(dir, args).output().expect("git starts");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "git {args:?} in {}: {stderr}", dir.display());
         String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
     }
 
-    /// Git as a person would run it, for a caller that expects it to fail.
-    pub fn command(&self, dir: &Path, args: &[&str]) -> Command {
+    /// Returns a git command as a person would run it, for a caller that expects it to fail.
+    pub fn git_command(&self, dir: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(&self.git);
-        command.env_clear().envs(bare_env(&self.home())).current_dir(dir).args(args);
+        command.env_clear().envs(bare_env(&self.home_dir())).current_dir(dir).args(args);
         command
     }
 
-    pub fn write(&self, path: &str, text: &str) {
+    pub fn write_file(&self, path: &str, text: &str) {
         let file = self.path.join(path);
         fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
         fs::write(file, text).expect("write");
     }
 
     /// Commits everything in the canonical checkout.
-    pub fn commit(&self, message: &str) -> String {
+    pub fn commit_all(&self, message: &str) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message", message]);
-        self.sha("HEAD")
+        self.resolve_sha("HEAD")
     }
 
-    pub fn sha(&self, revision: &str) -> String {
+    pub fn resolve_sha(&self, revision: &str) -> String {
         self.git(&["rev-parse", "--verify", revision])
     }
 
-    /// A commit with one new file, on top of `parent`, pushed to origin as `name` (a full ref) and
-    /// known nowhere else.
+    /// Pushes a commit with one new file, on top of `parent`, to origin as `name` (a full ref). The commit
+    /// is known nowhere else.
     pub fn push_commit(&self, name: &str, parent: &str, file: &str) -> String {
-        let other = self.dir().join("colleague");
+        let other = self.temp_dir().join("colleague");
         if !other.exists() {
-            let origin = self.origin();
-            self.run(&self.dir(), &["clone", "--quiet", origin.to_str().expect("utf-8"), "colleague"]);
+            let origin = self.origin_path();
+            self.run_git(&self.temp_dir(), &["clone", "--quiet", origin.to_str().expect("utf-8"), "colleague"]);
         }
-        self.run(&other, &["checkout", "--quiet", "--detach", parent]);
+        self.run_git(&other, &["checkout", "--quiet", "--detach", parent]);
         fs::write(other.join(file), format!("{file}\n")).expect("write");
-        self.run(&other, &["add", "--all"]);
-        self.run(&other, &["commit", "--quiet", "--message", file]);
-        self.run(&other, &["push", "--quiet", "--force", "origin", &format!("HEAD:{name}")]);
-        self.run(&other, &["rev-parse", "HEAD"])
+        self.run_git(&other, &["add", "--all"]);
+        self.run_git(&other, &["commit", "--quiet", "--message", file]);
+        self.run_git(&other, &["push", "--quiet", "--force", "origin", &format!("HEAD:{name}")]);
+        self.run_git(&other, &["rev-parse", "HEAD"])
     }
 
-    /// What creation must not touch, as it is now.
-    pub fn canonical(&self) -> Canonical {
-        Canonical::of(&self.path)
+    /// Takes a snapshot of the files that creation must not touch.
+    pub fn snapshot_checkout(&self) -> CheckoutSnapshot {
+        CheckoutSnapshot::from_checkout(&self.path)
     }
 
-    /// All branches with their commits: what a failed creation must leave as it was.
-    pub fn branches(&self) -> String {
+    /// Lists all branches with their commits, which a failed creation must leave as they were.
+    pub fn list_branches(&self) -> String {
         self.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/grove"])
     }
 }

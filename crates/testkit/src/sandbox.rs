@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{NOBODY, TestRepo, TestStore, bare_env, is_root};
+use crate::{NOBODY_UID, TestRepo, TestStore, bare_env, is_root};
 
 /// A repository, a GROVE_HOME and a store, and the program that works on them.
 pub struct Sandbox {
@@ -18,23 +18,23 @@ pub struct Sandbox {
     store: Option<TestStore>,
 }
 
-/// What a run of the program left.
+/// The exit code and the output of a run of the program.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProgramOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Ran {
+impl ProgramOutput {
     #[track_caller]
-    pub fn ok(self) -> Self {
+    pub fn assert_success(self) -> Self {
         assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
     }
 
     #[track_caller]
-    pub fn fails(self, code: i32) -> Self {
+    pub fn assert_exit_code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
     }
@@ -45,9 +45,10 @@ impl Ran {
             .unwrap_or_else(|error| panic!("{error}: {}\nstderr: {}", self.stdout, self.stderr))
     }
 
-    /// The message of a `--json` error, checked to be one sentence that says what to do.
+    /// Returns the code of a `--json` error and its message with the hint. Panics unless the message is one
+    /// line and the hint says what to do.
     #[track_caller]
-    pub fn error(&self) -> (String, String) {
+    pub fn json_error(&self) -> (String, String) {
         let json = self.json();
         let field = |name: &str| json["error"][name].as_str().unwrap_or_else(|| panic!("no {name}: {json}")).to_owned();
         let (message, hint) = (field("message"), field("hint"));
@@ -62,29 +63,29 @@ impl Sandbox {
         Self { repo, program: program.into(), store: None }
     }
 
-    /// On this store instead of the SQLite file in GROVE_HOME.
-    pub fn on(mut self, store: TestStore) -> Self {
+    /// Uses this store instead of the SQLite file in GROVE_HOME.
+    pub fn with_store(mut self, store: TestStore) -> Self {
         self.store = Some(store);
         self
     }
 
     pub fn grove_home(&self) -> PathBuf {
-        self.repo.dir().join("grove")
+        self.repo.temp_dir().join("grove")
     }
 
-    pub fn worktrees(&self) -> PathBuf {
+    pub fn worktrees_dir(&self) -> PathBuf {
         self.grove_home().join("worktrees")
     }
 
-    /// `grove ARGS` in the canonical checkout.
-    pub fn grove<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Ran {
-        ran(&mut self.command(args))
+    /// Runs `grove ARGS` in the canonical checkout.
+    pub fn grove<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> ProgramOutput {
+        run_command(&mut self.grove_command(args))
     }
 
-    /// The program, ready to run, for tests that want another directory or variable.
-    pub fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Command {
+    /// Returns the program, ready to run, for tests that want another directory or variable.
+    pub fn grove_command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Command {
         let mut command = Command::new(&self.program);
-        command.env_clear().envs(bare_env(&self.repo.home())).env("GROVE_HOME", self.grove_home());
+        command.env_clear().envs(bare_env(&self.repo.home_dir())).env("GROVE_HOME", self.grove_home());
         if let Some(store) = &self.store {
             command.env("DATABASE_URL", &store.url);
         }
@@ -92,50 +93,50 @@ impl Sandbox {
         command
     }
 
-    /// The same as an unprivileged user where the tests run as root. What that user must be able
-    /// to write belongs to it afterwards.
-    pub fn unprivileged<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Command {
-        let mut command = self.command(args);
+    /// Returns the program, ready to run as an unprivileged user if the tests run as root. Afterwards that
+    /// user owns the files that it must be able to write.
+    pub fn unprivileged_command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Command {
+        let mut command = self.grove_command(args);
         if is_root() {
-            let program = self.repo.dir().join("grove-program");
+            let program = self.repo.temp_dir().join("grove-program");
             if !program.exists() {
                 fs::copy(&self.program, &program).expect("copy the program");
                 fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("chmod");
                 fs::create_dir_all(self.grove_home()).expect("GROVE_HOME");
-                give(&self.repo.dir());
+                give_to_nobody(&self.repo.temp_dir());
             }
             let mut as_nobody = Command::new(&program);
             as_nobody.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            as_nobody.current_dir(self.repo.path()).args(command.get_args()).uid(NOBODY).gid(NOBODY);
+            as_nobody.current_dir(self.repo.path()).args(command.get_args()).uid(NOBODY_UID).gid(NOBODY_UID);
             command = as_nobody;
         }
         command
     }
 }
 
-pub fn ran(command: &mut Command) -> Ran {
+pub fn run_command(command: &mut Command) -> ProgramOutput {
     let output = command.output().expect("the program starts");
-    Ran {
+    ProgramOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 
-impl From<&mut Command> for Ran {
-    fn from(command: &mut Command) -> Ran {
-        ran(command)
+impl From<&mut Command> for ProgramOutput {
+    fn from(command: &mut Command) -> ProgramOutput {
+        run_command(command)
     }
 }
 
-fn give(path: &Path) {
-    chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
+fn give_to_nobody(path: &Path) {
+    chown(path, Some(NOBODY_UID), Some(NOBODY_UID)).expect("chown");
     let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
     if is_dir {
         for entry in fs::read_dir(path).expect("read a directory") {
             let entry = entry.expect("an entry");
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                give(&entry.path());
+                give_to_nobody(&entry.path());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The product's own server, spoken to as an adapter would.
+//! The product's own server, used as an adapter would use it.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -10,26 +10,26 @@ use serde_json::{Value, json};
 
 use crate::Sandbox;
 
-/// How long anything is waited for before the test has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for anything before it fails.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that runs until this value goes.
+/// A server that runs until this value is dropped.
 pub struct TestServer {
     child: Child,
     pub address: String,
     token: String,
-    /// Behind a lock, so that several may speak to one server.
+    /// Behind a lock, so that several threads may use one server.
     log: Mutex<mpsc::Receiver<String>>,
 }
 
-/// What the server answered to a request.
+/// The server's response to a request.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ServerResponse {
     pub status: u16,
     pub text: String,
 }
 
-impl Answer {
+impl ServerResponse {
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -37,14 +37,14 @@ impl Answer {
 }
 
 impl TestServer {
-    /// `grove serve --test-adapter` on a port of its own.
+    /// Starts `grove serve --test-adapter` on a port of its own.
     pub fn start(grove: &Sandbox) -> Self {
-        Self::run(grove.command(["serve", "--listen", "127.0.0.1:0", "--test-adapter"]), grove)
+        Self::start_command(grove.grove_command(["serve", "--listen", "127.0.0.1:0", "--test-adapter"]), grove)
     }
 
-    /// The same, with a command that somebody prepared.
-    pub fn run(mut command: Command, grove: &Sandbox) -> Self {
-        // Its own group, as a service has: what a test kills is the server alone.
+    /// Starts a server with a command that the caller prepared.
+    pub fn start_command(mut command: Command, grove: &Sandbox) -> Self {
+        // Its own process group, as a service has: a test kills the server alone.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().expect("the server starts");
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -58,7 +58,7 @@ impl TestServer {
         });
         let (began, mut said) = (Instant::now(), Vec::new());
         let address = loop {
-            let line = log.recv_timeout(PATIENCE.saturating_sub(began.elapsed()));
+            let line = log.recv_timeout(SERVER_TIMEOUT.saturating_sub(began.elapsed()));
             let line = line.unwrap_or_else(|_| panic!("the server is not ready: {said:#?}"));
             if let Some(address) = line.strip_prefix("listening on ") {
                 break address.to_owned();
@@ -69,45 +69,52 @@ impl TestServer {
         Self { child, address, token: token.trim().to_owned(), log: Mutex::new(log) }
     }
 
-    pub fn pid(&self) -> u32 {
+    pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    pub fn token(&self) -> &str {
+    pub fn api_token(&self) -> &str {
         &self.token
     }
 
-    /// What it has logged since the last time.
-    pub fn logged(&self) -> Vec<String> {
+    /// Returns the lines that it has logged since the last call.
+    pub fn take_log_lines(&self) -> Vec<String> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
     }
 
-    /// Any request, with these headers.
-    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
+    /// Sends any request, with these headers.
+    pub fn send_request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> ServerResponse {
         self.request_with_headers(method, path, headers, body).0
     }
 
-    /// The same, with the headers of the answer.
+    /// Sends any request, and returns the response with its headers.
     pub fn request_with_headers(
         &self,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
         body: Option<&str>,
-    ) -> (Answer, Vec<(String, String)>) {
+    ) -> (ServerResponse, Vec<(String, String)>) {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
         self.request_with_bytes(method, path, &headers, body.unwrap_or_default().as_bytes())
     }
 
-    /// The same, of any bytes.
+    /// Sends any request, with any bytes in its headers and body.
     pub fn request_with_bytes(
         &self,
         method: &str,
         path: &str,
         headers: &[(&str, &[u8])],
         body: &[u8],
-    ) -> (Answer, Vec<(String, String)>) {
-        let agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build();
+    ) -> (ServerResponse, Vec<(String, String)>) {
+        let agent =
+            ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(SERVER_TIMEOUT)).build();
         let agent = ureq::Agent::new_with_config(agent);
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.address));
         for (name, value) in headers {
@@ -119,31 +126,31 @@ impl TestServer {
                 let status = response.status().as_u16();
                 let text = |value: &ureq::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
                 let headers = response.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect();
-                (Answer { status, text: response.body_mut().read_to_string().unwrap_or_default() }, headers)
+                (ServerResponse { status, text: response.body_mut().read_to_string().unwrap_or_default() }, headers)
             }
-            Err(error) => (Answer { status: 0, text: error.to_string() }, Vec::new()),
+            Err(error) => (ServerResponse { status: 0, text: error.to_string() }, Vec::new()),
         }
     }
 
-    /// A request of the JSON API, with the token.
-    pub fn api(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    /// Sends a request to the JSON API, with the token.
+    pub fn call_api(&self, method: &str, path: &str, body: Option<&Value>) -> ServerResponse {
         let bearer = format!("Bearer {}", self.token);
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-        self.request(method, path, &headers, body.map(Value::to_string).as_deref())
+        self.send_request(method, path, &headers, body.map(Value::to_string).as_deref())
     }
 
-    fn test(&self, path: &str, body: &Value) -> Answer {
-        self.request("POST", path, &[("content-type", "application/json")], Some(&body.to_string()))
+    fn post_to_test_adapter(&self, path: &str, body: &Value) -> ServerResponse {
+        self.send_request("POST", path, &[("content-type", "application/json")], Some(&body.to_string()))
     }
 
-    /// Says something; whether it was accepted.
+    /// Sends a message; tells whether it was accepted.
     pub fn try_say(&self, body: &Value) -> bool {
-        self.test("/test/message", body).status == 202
+        self.post_to_test_adapter("/test/message", body).status == 202
     }
 
     #[track_caller]
     pub fn say_with(&self, body: &Value) {
-        let answer = self.test("/test/message", body);
+        let answer = self.post_to_test_adapter("/test/message", body);
         assert_eq!(answer.status, 202, "{answer:?}");
     }
 
@@ -153,15 +160,15 @@ impl TestServer {
     }
 
     #[track_caller]
-    pub fn close(&self, body: &Value) {
-        let answer = self.test("/test/close", body);
+    pub fn post_close(&self, body: &Value) {
+        let answer = self.post_to_test_adapter("/test/close", body);
         assert_eq!(answer.status, 202, "{answer:?}");
     }
 
-    /// What was said so far, and whether anything is still to come.
+    /// Returns whether the conversation is idle, and its messages so far.
     #[track_caller]
-    pub fn messages(&self, conversation: &str) -> (bool, Vec<String>) {
-        let answer = self.request("GET", &format!("/test/messages/{}", encoded(conversation)), &[], None);
+    pub fn current_messages(&self, conversation: &str) -> (bool, Vec<String>) {
+        let answer = self.send_request("GET", &format!("/test/messages/{}", encode_path_part(conversation)), &[], None);
         assert_eq!(answer.status, 200, "{answer:?}");
         let json = answer.json();
         let texts = json["messages"].as_array().expect("messages").iter();
@@ -169,27 +176,27 @@ impl TestServer {
         (json["idle"] == true, texts.collect())
     }
 
-    /// Waits until nothing is to come, and gives what was said.
+    /// Waits until the conversation is idle, and returns its messages.
     #[track_caller]
-    pub fn settled(&self, conversation: &str) -> Vec<String> {
+    pub fn wait_until_settled(&self, conversation: &str) -> Vec<String> {
         self.wait_until(conversation, |idle, _| idle)
     }
 
-    /// Waits until `enough` of what was said.
+    /// Waits until `enough` accepts the conversation's state, and returns its messages.
     #[track_caller]
     pub fn wait_until(&self, conversation: &str, enough: impl Fn(bool, &[String]) -> bool) -> Vec<String> {
         let began = Instant::now();
         loop {
-            let (idle, messages) = self.messages(conversation);
+            let (idle, messages) = self.current_messages(conversation);
             if enough(idle, &messages) {
                 return messages;
             }
-            assert!(began.elapsed() < PATIENCE, "{conversation}: {messages:#?} {:#?}", self.logged());
+            assert!(began.elapsed() < SERVER_TIMEOUT, "{conversation}: {messages:#?} {:#?}", self.take_log_lines());
             std::thread::sleep(Duration::from_millis(15));
         }
     }
 
-    /// Says something and gives everything that was said since.
+    /// Sends a message, waits until the conversation is idle, and returns the new messages.
     #[track_caller]
     pub fn ask(&self, conversation: &str, message: &str) -> Vec<String> {
         self.ask_with(&json!({ "conversationId": conversation, "message": message }))
@@ -198,13 +205,13 @@ impl TestServer {
     #[track_caller]
     pub fn ask_with(&self, body: &Value) -> Vec<String> {
         let conversation = body["conversationId"].as_str().expect("a conversation");
-        let before = self.messages(conversation).1.len();
+        let before = self.current_messages(conversation).1.len();
         self.say_with(body);
-        self.settled(conversation).split_off(before)
+        self.wait_until_settled(conversation).split_off(before)
     }
 
-    /// What the server tells whoever looks on, from now on.
-    pub fn events(&self) -> mpsc::Receiver<Value> {
+    /// Subscribes to the server's events from now on.
+    pub fn subscribe_events(&self) -> mpsc::Receiver<Value> {
         let agent = ureq::Agent::new_with_defaults();
         let request = agent.get(format!("{}/api/events", self.address));
         let response = request.header("authorization", format!("Bearer {}", self.token)).call().expect("events");
@@ -221,13 +228,13 @@ impl TestServer {
         heard
     }
 
-    /// As the machine does to a program that takes too much memory.
+    /// Kills the server, as the machine does to a program that takes too much memory.
     pub fn kill(&mut self) {
         self.child.kill().expect("kill");
         self.child.wait().expect("wait");
     }
 
-    /// Asks it to end, and waits for that.
+    /// Asks the server to end, and waits for its end.
     pub fn terminate(&mut self) -> ExitStatus {
         let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("SIGTERM");
@@ -243,8 +250,8 @@ impl Drop for TestServer {
     }
 }
 
-/// A conversation's id as a part of an address.
-fn encoded(text: &str) -> String {
+/// Escapes a conversation's id as a part of an address.
+fn encode_path_part(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

@@ -1,4 +1,4 @@
-//! A server that takes every connection and says nothing.
+//! A server that accepts every connection and sends nothing.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 /// Listens on loopback until it is dropped.
 pub struct SilentServer {
     address: SocketAddr,
-    /// The connections it has; `None` once it hangs up on all.
+    /// The open connections; `None` once it has closed them all.
     connections: Arc<Mutex<Option<Vec<TcpStream>>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,17 +30,17 @@ impl SilentServer {
         Self { address, connections, thread: Some(thread) }
     }
 
-    /// The address of a repository there, for git's own protocol.
-    pub fn url(&self) -> String {
+    /// Returns the address of a repository on it, for git's own protocol.
+    pub fn repository_url(&self) -> String {
         format!("git://{}/app.git", self.address)
     }
 
-    /// How many have called.
-    pub fn calls(&self) -> usize {
+    /// Returns the number of connections.
+    pub fn call_count(&self) -> usize {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, Vec::len)
     }
 
-    /// Ends every connection, and takes no more.
+    /// Closes every connection, and accepts no more.
     pub fn hang_up(&self) {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Wakes the thread.

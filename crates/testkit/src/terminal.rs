@@ -1,4 +1,4 @@
-//! A real terminal with somebody at it.
+//! A real terminal that a test uses as a person would.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// How long anything is waited for before the test has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for anything before it fails.
+const TERMINAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program on a pseudo-terminal of its own.
-pub struct Terminal {
+pub struct TestTerminal {
     child: Child,
     keys: File,
     screen: mpsc::Receiver<Vec<u8>>,
     seen: String,
 }
 
-impl Terminal {
+impl TestTerminal {
     pub fn start(command: &Command) -> Self {
         let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&control).expect("grantpt");
@@ -34,7 +34,7 @@ impl Terminal {
             let path = OsStr::from_bytes(name.as_bytes());
             File::options().read(true).write(true).open(path).expect("the other side")
         };
-        // What makes it the program's own, so that Ctrl-C is a signal.
+        // `setsid` makes it the program's controlling terminal, so that Ctrl-C is a signal.
         let mut wrapped = Command::new("setsid");
         wrapped.arg("--ctty").arg(command.get_program()).args(command.get_args());
         wrapped.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -58,17 +58,17 @@ impl Terminal {
         Self { child, keys, screen, seen: String::new() }
     }
 
-    pub fn types(&mut self, keys: &str) {
+    pub fn type_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).expect("somebody reads");
     }
 
-    /// Waits until this is on the screen, and forgets everything up to it.
+    /// Waits until this text is on the screen, and forgets everything up to it.
     #[track_caller]
-    pub fn sees(&mut self, text: &str) {
+    pub fn wait_for_text(&mut self, text: &str) {
         self.sees_after(text);
     }
 
-    /// The same; gives what was on the screen before it.
+    /// Waits until this text is on the screen, forgets everything up to it, and returns what was before it.
     #[track_caller]
     pub fn sees_after(&mut self, text: &str) -> String {
         let began = Instant::now();
@@ -78,21 +78,21 @@ impl Terminal {
                 self.seen.drain(..at + text.len());
                 return before;
             }
-            match self.screen.recv_timeout(PATIENCE.saturating_sub(began.elapsed())) {
+            match self.screen.recv_timeout(TERMINAL_TIMEOUT.saturating_sub(began.elapsed())) {
                 Ok(piece) => self.seen.push_str(&String::from_utf8_lossy(&piece)),
                 Err(_) => panic!("`{text}` does not appear: {:?}", self.seen),
             }
         }
     }
 
-    /// Waits until the program has ended; its exit code.
+    /// Waits until the program has ended, and returns its exit code.
     #[track_caller]
-    pub fn ends(&mut self) -> Option<i32> {
+    pub fn wait_for_exit(&mut self) -> Option<i32> {
         self.child.wait().expect("wait").code()
     }
 }
 
-impl Drop for Terminal {
+impl Drop for TestTerminal {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! The tools that an agent uses, of which it tells bit by bit.
+//! The tool calls of an agent, which it reports in several updates.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -9,36 +9,36 @@ use agent_client_protocol_schema::v1::{
 use serde_json::Value;
 
 use crate::agent::AgentEvent;
-use crate::tool_summary::about;
-use crate::transcript::shortened;
+use crate::tool_summary::main_parameter;
+use crate::transcript::shorten_line;
 
-/// So many are remembered at once.
-const REMEMBERED: usize = 256;
-/// Of so many of its files.
-const FILES: usize = 64;
+/// The number of open calls that are tracked at once.
+const MAX_OPEN_CALLS: usize = 256;
+/// The number of paths that are kept per call.
+const MAX_PATHS_PER_CALL: usize = 64;
 
-/// One use of a tool, as far as it is known.
-pub struct Call {
+/// One tool call, as far as its updates have described it.
+pub struct TrackedToolCall {
     id: ToolCallId,
     pub name: String,
     pub kind: ToolKind,
-    /// What it is used on, in a few words; none where its name says that already.
+    /// The object of the call, in a few words; `None` if the name already says it.
     about: Option<String>,
     pub command: Option<String>,
-    /// The files that it touches.
+    /// The files that the call touches.
     pub paths: Vec<PathBuf>,
-    /// Somebody was told of it.
+    /// The call was reported as an [`AgentEvent`].
     told: bool,
 }
 
-impl Call {
+impl TrackedToolCall {
     pub fn new(id: ToolCallId) -> Self {
         let (kind, paths) = (ToolKind::Other, Vec::new());
         Self { id, name: String::new(), kind, about: None, command: None, paths, told: false }
     }
 
-    /// In one line.
-    pub fn words(&self) -> String {
+    /// Describes the call in one line.
+    pub fn summary_line(&self) -> String {
         let name = if self.name.is_empty() { "a tool" } else { &self.name };
         match self.about.as_deref() {
             None | Some("") => name.to_owned(),
@@ -46,25 +46,25 @@ impl Call {
         }
     }
 
-    fn learn(&mut self, fields: &ToolCallUpdateFields) {
+    fn apply_fields(&mut self, fields: &ToolCallUpdateFields) {
         if let Some(kind) = fields.kind {
             self.kind = kind;
         }
-        // Later titles say what came of it.
+        // Later titles describe the result.
         if self.name.is_empty()
             && let Some(name) = fields.name.as_ref().or(fields.title.as_ref())
         {
-            self.name = shortened(name);
+            self.name = shorten_line(name);
         }
         let input = fields.raw_input.as_ref().unwrap_or(&Value::Null);
         if let Some(command) = input["command"].as_str().or_else(|| input["cmd"].as_str()) {
             self.command = Some(command.chars().take(1000).collect());
         }
-        let paths: Vec<PathBuf> = paths(fields, input).take(FILES).collect();
-        let mut told = about(input);
-        // Where a command runs is not what it is about.
+        let paths: Vec<PathBuf> = touched_paths(fields, input).take(MAX_PATHS_PER_CALL).collect();
+        let mut told = main_parameter(input);
+        // The directory of a command is not its object.
         if told.is_empty() && self.about.is_none() && self.kind != ToolKind::Execute {
-            told = paths.first().map(|path| shortened(&path.to_string_lossy())).unwrap_or_default();
+            told = paths.first().map(|path| shorten_line(&path.to_string_lossy())).unwrap_or_default();
         }
         if !told.is_empty() {
             self.about = Some(if self.name.contains(&told) { String::new() } else { told });
@@ -74,8 +74,8 @@ impl Call {
         }
     }
 
-    /// What people are told of it, once: when it is known what it is about, at the latest when it runs.
-    fn tell(&mut self, status: ToolCallStatus) -> Option<AgentEvent> {
+    /// Returns the event that reports the call, once: when its object is known, at the latest when it runs.
+    fn take_use_event(&mut self, status: ToolCallStatus) -> Option<AgentEvent> {
         if self.told || (self.about.is_none() && status == ToolCallStatus::Pending) {
             return None;
         }
@@ -84,7 +84,7 @@ impl Call {
     }
 }
 
-fn paths<'a>(fields: &'a ToolCallUpdateFields, input: &'a Value) -> impl Iterator<Item = PathBuf> {
+fn touched_paths<'a>(fields: &'a ToolCallUpdateFields, input: &'a Value) -> impl Iterator<Item = PathBuf> {
     let located = fields.locations.iter().flatten().map(|location| location.path.clone());
     let changed = fields.content.iter().flatten().filter_map(|content| match content {
         ToolCallContent::Diff(diff) => Some(diff.path.clone()),
@@ -94,25 +94,25 @@ fn paths<'a>(fields: &'a ToolCallUpdateFields, input: &'a Value) -> impl Iterato
     located.chain(changed).chain(named)
 }
 
-/// The tools that are in use.
+/// The open tool calls.
 #[derive(Default)]
-pub struct Calls {
-    open: VecDeque<Call>,
+pub struct ToolCallTracker {
+    open: VecDeque<TrackedToolCall>,
 }
 
-impl Calls {
-    /// A use begins.
-    pub fn begin(&mut self, call: ToolCall) -> Vec<AgentEvent> {
-        self.update(&ToolCallUpdate::from(call))
+impl ToolCallTracker {
+    /// Starts to track a call.
+    pub fn begin_call(&mut self, call: ToolCall) -> Vec<AgentEvent> {
+        self.update_call(&ToolCallUpdate::from(call))
     }
 
-    /// What is new of a use.
-    pub fn update(&mut self, update: &ToolCallUpdate) -> Vec<AgentEvent> {
+    /// Applies an update to a call and returns the events that follow from it.
+    pub fn update_call(&mut self, update: &ToolCallUpdate) -> Vec<AgentEvent> {
         let status = update.fields.status.unwrap_or_default();
-        let call = self.learn(update);
-        let mut events: Vec<AgentEvent> = call.tell(status).into_iter().collect();
+        let call = self.call_for_update(update);
+        let mut events: Vec<AgentEvent> = call.take_use_event(status).into_iter().collect();
         if status == ToolCallStatus::Failed {
-            events.push(AgentEvent::ToolResult { failed: true, about: shortened(&output(&update.fields)) });
+            events.push(AgentEvent::ToolResult { failed: true, about: shorten_line(&output_text(&update.fields)) });
         }
         if matches!(status, ToolCallStatus::Failed | ToolCallStatus::Completed) {
             self.open.retain(|call| call.id != update.tool_call_id);
@@ -120,20 +120,20 @@ impl Calls {
         events
     }
 
-    /// The use that an update is about, with all that is known of it.
-    pub fn learn(&mut self, update: &ToolCallUpdate) -> &mut Call {
+    /// Returns the call that an update is about, with everything known about it.
+    pub fn call_for_update(&mut self, update: &ToolCallUpdate) -> &mut TrackedToolCall {
         let at = self.open.iter().position(|call| call.id == update.tool_call_id).unwrap_or_else(|| {
-            self.open.truncate(REMEMBERED - 1);
-            self.open.push_front(Call::new(update.tool_call_id.clone()));
+            self.open.truncate(MAX_OPEN_CALLS - 1);
+            self.open.push_front(TrackedToolCall::new(update.tool_call_id.clone()));
             0
         });
         let call = &mut self.open[at];
-        call.learn(&update.fields);
+        call.apply_fields(&update.fields);
         call
     }
 }
 
-fn output(fields: &ToolCallUpdateFields) -> String {
+fn output_text(fields: &ToolCallUpdateFields) -> String {
     let texts = fields.content.iter().flatten().filter_map(|content| match content {
         ToolCallContent::Content(content) => match &content.content {
             ContentBlock::Text(text) => Some(text.text.as_str()),

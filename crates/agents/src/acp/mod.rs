@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use grove_environments::settings::AgentSettings;
-use session::Talk;
+use session::AcpTurn;
 
-use crate::agent::{Agent, AgentError, Memory, Outcome, Run};
-use crate::process::Program;
-use crate::supervisor::Input;
+use crate::agent::{Agent, AgentError, AgentRun, RunOutcome, SessionMemory};
+use crate::process::AgentProgram;
+use crate::supervisor::AgentInput;
 
-/// How long an agent that was asked to give a turn up may take.
-const COURTESY: Duration = Duration::from_secs(3);
+/// The time that an agent has to end a turn after it was asked to cancel it.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Programs whose sessions go on in the directory where they began, whatever directory they are told:
-/// taken along to another worktree they would work in the old one.
-const STAY: [&str; 1] = ["opencode"];
+/// Programs whose sessions continue in the directory where they began, whatever directory they get: in
+/// another worktree such a session would work in the old one.
+const DIRECTORY_BOUND_PROGRAMS: [&str; 1] = ["opencode"];
 
 pub struct AcpAgent {
     name: String,
@@ -35,8 +35,8 @@ impl AcpAgent {
         Self { name: name.to_owned(), settings }
     }
 
-    /// The file name of its program.
-    fn program(&self) -> Option<&str> {
+    /// Returns the file name of the program.
+    fn program_name(&self) -> Option<&str> {
         Path::new(self.settings.command.first()?).file_name()?.to_str()
     }
 }
@@ -47,33 +47,33 @@ impl Agent for AcpAgent {
         &self.name
     }
 
-    fn settings(&self) -> &AgentSettings {
+    fn agent_settings(&self) -> &AgentSettings {
         &self.settings
     }
 
-    fn memory(&self) -> Memory {
-        let stays = self.program().is_some_and(|program| STAY.contains(&program));
-        if stays { Memory::Stays } else { Memory::Travels }
+    fn session_memory(&self) -> SessionMemory {
+        let stays = self.program_name().is_some_and(|program| DIRECTORY_BOUND_PROGRAMS.contains(&program));
+        if stays { SessionMemory::Stays } else { SessionMemory::Travels }
     }
 
-    async fn run(&self, run: Run<'_>) -> Result<Outcome, AgentError> {
+    async fn run_turn(&self, run: AgentRun<'_>) -> Result<RunOutcome, AgentError> {
         let mut env = self.settings.env.clone();
-        if self.program() == Some("opencode")
-            && let Some(rules) = opencode::rules(self.settings.permissions, run.tools)
+        if self.program_name() == Some("opencode")
+            && let Some(rules) = opencode::permission_rules(self.settings.permissions, run.tools)
         {
-            env.insert(opencode::VARIABLE.to_owned(), rules);
+            env.insert(opencode::PERMISSION_VARIABLE.to_owned(), rules);
         }
-        let program = Program {
+        let program = AgentProgram {
             name: &self.name,
             command: self.settings.command.clone(),
             env: &env,
-            input: Input::Live,
+            input: AgentInput::Live,
             timeout: self.settings.timeout,
-            courtesy: COURTESY,
+            courtesy: CANCEL_TIMEOUT,
         };
         let (place, cancel) = (run.place, run.cancel.clone());
-        let mut talk = Talk::new(self, run);
-        let exit = program.run(place, cancel, &mut talk).await?;
-        Ok(talk.heard.outcome(exit))
+        let mut talk = AcpTurn::new(self, run);
+        let exit = program.run_supervised(place, cancel, &mut talk).await?;
+        Ok(talk.heard.into_run_outcome(exit))
     }
 }

@@ -1,42 +1,42 @@
-//! What an agent that asks for leave may do.
+//! Decides on the permission requests of an agent.
 
 use std::path::{Component, Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome, ToolKind,
 };
-use grove_environments::settings::Permissions;
+use grove_environments::settings::AgentPermissions;
 
-use crate::acp::calls::Call;
-use crate::agent::Tools;
+use crate::acp::calls::TrackedToolCall;
+use crate::agent::ToolPolicy;
 
-/// Whether a tool may be used.
+/// Tells whether the agent may use a tool.
 ///
-/// Whoever may edit may also run commands, since without them nothing can be tested or committed, and
-/// what a command does cannot be told from its words. Files are changed in the worktree only; whatever
-/// has a kind that we do not know is refused.
-pub fn allows(permissions: Permissions, tools: &Tools, cwd: &Path, call: &Call) -> bool {
-    if rules(&tools.disallowed, call).any(|rule| rule.may_cover(call)) {
+/// An agent that may edit may also run commands: without them it can neither test nor commit, and the text
+/// of a command does not tell what the command does. Files may change only in the worktree; calls of an
+/// unknown kind are refused.
+pub fn is_call_allowed(permissions: AgentPermissions, tools: &ToolPolicy, cwd: &Path, call: &TrackedToolCall) -> bool {
+    if matching_rules(&tools.disallowed, call).any(|rule| rule.may_cover(call)) {
         return false;
     }
-    if !tools.allowed.is_empty() && !rules(&tools.allowed, call).any(|rule| rule.covers(call)) {
+    if !tools.allowed.is_empty() && !matching_rules(&tools.allowed, call).any(|rule| rule.covers_call(call)) {
         return false;
     }
     let here = || call.paths.iter().all(|path| is_beneath(cwd, path));
-    match (if tools.read_only { Permissions::Read } else { permissions }, call.kind) {
-        (Permissions::Full, _) => true,
+    match (if tools.read_only { AgentPermissions::Read } else { permissions }, call.kind) {
+        (AgentPermissions::Full, _) => true,
         (_, ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch) => true,
-        (Permissions::Read, _) => false,
-        (Permissions::Edit, ToolKind::Execute) => true,
-        (Permissions::Edit, ToolKind::Edit) => here(),
-        (Permissions::Edit, ToolKind::Delete | ToolKind::Move) => !call.paths.is_empty() && here(),
-        (Permissions::Edit, _) => false,
+        (AgentPermissions::Read, _) => false,
+        (AgentPermissions::Edit, ToolKind::Execute) => true,
+        (AgentPermissions::Edit, ToolKind::Edit) => here(),
+        (AgentPermissions::Edit, ToolKind::Delete | ToolKind::Move) => !call.paths.is_empty() && here(),
+        (AgentPermissions::Edit, _) => false,
     }
 }
 
-/// The answer among those that were offered, and whether it is a yes. A yes is never for longer than
-/// this once: the next one is asked for with other things in mind.
-pub fn outcome(allowed: bool, options: &[PermissionOption]) -> (RequestPermissionOutcome, bool) {
+/// Returns the offered option that fits the decision, and whether it allows the call. It allows only this
+/// one call, never later ones: their circumstances may differ.
+pub fn permission_outcome(allowed: bool, options: &[PermissionOption]) -> (RequestPermissionOutcome, bool) {
     use PermissionOptionKind::{AllowOnce, RejectAlways, RejectOnce};
     let fitting: &[PermissionOptionKind] = if allowed { &[AllowOnce] } else { &[RejectOnce, RejectAlways] };
     let found = fitting.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
@@ -49,19 +49,19 @@ pub fn outcome(allowed: bool, options: &[PermissionOption]) -> (RequestPermissio
     }
 }
 
-/// Those that are about a tool.
-fn rules<'a>(rules: &'a [String], call: &'a Call) -> impl Iterator<Item = Rule<'a>> {
-    rules.iter().map(|rule| Rule::of(rule)).filter(|rule| rule.is_about(call))
+/// Returns the rules that are about the tool of a call.
+fn matching_rules<'a>(rules: &'a [String], call: &'a TrackedToolCall) -> impl Iterator<Item = ToolRule<'a>> {
+    rules.iter().map(|rule| ToolRule::parse_rule(rule)).filter(|rule| rule.is_about(call))
 }
 
-/// A tool by its name, as in `Edit`, perhaps only with some commands, as in `Bash(git log:*)`.
-pub struct Rule<'a> {
+/// A tool by its name, as in `Edit`, optionally limited to some commands, as in `Bash(git log:*)`.
+pub struct ToolRule<'a> {
     pub tool: &'a str,
     pub command: Option<&'a str>,
 }
 
-impl<'a> Rule<'a> {
-    pub fn of(text: &'a str) -> Self {
+impl<'a> ToolRule<'a> {
+    pub fn parse_rule(text: &'a str) -> Self {
         match text.split_once('(') {
             Some((tool, command)) => {
                 let command = command.trim_end().trim_end_matches(')').trim_end_matches('*').trim_end_matches(':');
@@ -71,12 +71,13 @@ impl<'a> Rule<'a> {
         }
     }
 
-    fn is_about(&self, call: &Call) -> bool {
+    fn is_about(&self, call: &TrackedToolCall) -> bool {
         self.tool.eq_ignore_ascii_case(&call.name) || kind_of(self.tool) == Some(call.kind)
     }
 
-    /// One that was allowed for a command is not allowed for what stands behind that.
-    fn covers(&self, call: &Call) -> bool {
+    /// Tells whether the rule surely covers the call. A rule for one command does not allow another command
+    /// that is chained after it.
+    fn covers_call(&self, call: &TrackedToolCall) -> bool {
         let Some(command) = self.command else { return true };
         let rest = call.command.as_deref().and_then(|of| of.trim_start().strip_prefix(command));
         rest.is_some_and(|rest| {
@@ -85,13 +86,14 @@ impl<'a> Rule<'a> {
         })
     }
 
-    /// Also in the middle of a command, and where nobody knows it.
-    fn may_cover(&self, call: &Call) -> bool {
+    /// Tells whether the rule could cover the call: its command may be in the middle of the call's command,
+    /// or the command of the call may be unknown.
+    fn may_cover(&self, call: &TrackedToolCall) -> bool {
         self.command.is_none_or(|command| call.command.as_deref().is_none_or(|of| of.contains(command)))
     }
 }
 
-/// Tools by the names that people know; agents have their own for the same.
+/// Returns the kind of a tool by the name that people know; agents use their own names.
 fn kind_of(tool: &str) -> Option<ToolKind> {
     Some(match tool.to_ascii_lowercase().as_str() {
         "bash" | "shell" | "execute" => ToolKind::Execute,
@@ -105,7 +107,7 @@ fn kind_of(tool: &str) -> Option<ToolKind> {
     })
 }
 
-/// Whether a path, as it is written, is in a directory.
+/// Tells whether a path, as it is written, is in a directory.
 fn is_beneath(directory: &Path, path: &Path) -> bool {
     let mut whole = PathBuf::new();
     for part in directory.join(path).components() {
@@ -122,8 +124,8 @@ fn is_beneath(directory: &Path, path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn call(kind: ToolKind, paths: &[&str], command: Option<&str>) -> Call {
-        let mut call = Call::new("id".into());
+    fn make_test_call(kind: ToolKind, paths: &[&str], command: Option<&str>) -> TrackedToolCall {
+        let mut call = TrackedToolCall::new("id".into());
         call.kind = kind;
         call.name = "tool".to_owned();
         call.paths = paths.iter().map(PathBuf::from).collect();
@@ -131,13 +133,13 @@ mod tests {
         call
     }
 
-    fn allowed(permissions: Permissions, kind: ToolKind, paths: &[&str]) -> bool {
-        allows(permissions, &Tools::default(), Path::new("/w/tree"), &call(kind, paths, None))
+    fn is_kind_allowed(permissions: AgentPermissions, kind: ToolKind, paths: &[&str]) -> bool {
+        is_call_allowed(permissions, &ToolPolicy::default(), Path::new("/w/tree"), &make_test_call(kind, paths, None))
     }
 
     #[test]
     fn an_editor_works_in_its_worktree_and_a_reader_changes_nothing() {
-        use Permissions::{Edit, Full, Read};
+        use AgentPermissions::{Edit, Full, Read};
         for (kind, paths, by_read, by_edit) in [
             (ToolKind::Read, &["/etc/passwd"][..], true, true),
             (ToolKind::Search, &[], true, true),
@@ -154,9 +156,9 @@ mod tests {
             (ToolKind::SwitchMode, &[], false, false),
             (ToolKind::Other, &["a"], false, false),
         ] {
-            assert_eq!(allowed(Read, kind, paths), by_read, "{kind:?} {paths:?}");
-            assert_eq!(allowed(Edit, kind, paths), by_edit, "{kind:?} {paths:?}");
-            assert!(allowed(Full, kind, paths), "{kind:?} {paths:?}");
+            assert_eq!(is_kind_allowed(Read, kind, paths), by_read, "{kind:?} {paths:?}");
+            assert_eq!(is_kind_allowed(Edit, kind, paths), by_edit, "{kind:?} {paths:?}");
+            assert!(is_kind_allowed(Full, kind, paths), "{kind:?} {paths:?}");
         }
     }
 
@@ -164,8 +166,13 @@ mod tests {
     fn tools_are_known_by_their_names_and_kinds() {
         let with = |allowed: &[&str], disallowed: &[&str], command: Option<&str>| {
             let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-            let tools = Tools { allowed: list(allowed), disallowed: list(disallowed), read_only: false };
-            allows(Permissions::Full, &tools, Path::new("/w"), &call(ToolKind::Execute, &[], command))
+            let tools = ToolPolicy { allowed: list(allowed), disallowed: list(disallowed), read_only: false };
+            is_call_allowed(
+                AgentPermissions::Full,
+                &tools,
+                Path::new("/w"),
+                &make_test_call(ToolKind::Execute, &[], command),
+            )
         };
         assert!(with(&[], &["Edit"], None));
         assert!(!with(&[], &["Bash"], None) && !with(&[], &["Tool"], None));
@@ -189,7 +196,7 @@ mod tests {
             PermissionOptionKind::RejectOnce,
         ]
         .map(option);
-        let chosen = |allowed: bool, options: &[PermissionOption]| match outcome(allowed, options) {
+        let chosen = |allowed: bool, options: &[PermissionOption]| match permission_outcome(allowed, options) {
             (RequestPermissionOutcome::Selected(selected), given) => format!("{} {given}", selected.option_id),
             (_, given) => format!("cancelled {given}"),
         };

@@ -1,8 +1,8 @@
-//! JSON-RPC with a program: a message in each line, either way.
+//! JSON-RPC with a program: one message per line, in both directions.
 //!
-//! The protocol's own client (the crate `agent-client-protocol`) is not used, only its types: between
-//! reading and handling it queues without bound, so that an agent which talks faster than anybody
-//! listens would fill the memory, and it answers whatever else a program prints with an error message.
+//! The protocol's own client (the crate `agent-client-protocol`) is not used, only its types. Between
+//! reading and handling it queues without bound, so an agent that writes faster than its messages are
+//! handled would fill the memory; and it answers any other output of the program with an error message.
 
 use agent_client_protocol_schema::v1::Error;
 use serde::{Deserialize, Serialize};
@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::process::ChildStdout;
 
-use crate::json_lines::Lines;
+use crate::json_lines::LineReader;
 
-pub struct Peer<'a> {
-    lines: Lines<'a, ChildStdout>,
+pub struct RpcPeer<'a> {
+    lines: LineReader<'a, ChildStdout>,
     to: DuplexStream,
     last_id: u64,
 }
 
-/// What a program said.
-pub enum Message {
-    /// The answer to a request of ours.
+/// A message from the program.
+pub enum RpcMessage {
+    /// The response to a request of ours.
     Answer {
         id: u64,
         answer: Result<Value, Error>,
     },
-    /// It wants an answer under this name.
+    /// A request that wants a response with this id.
     Request {
         id: Value,
         method: String,
@@ -37,9 +37,9 @@ pub enum Message {
     },
 }
 
-/// A line as it comes. What a message is shows in what it has.
+/// A line as it was read. Its fields tell the kind of message.
 #[derive(Deserialize)]
-struct Envelope {
+struct RpcEnvelope {
     id: Option<Value>,
     method: Option<String>,
     #[serde(default)]
@@ -49,66 +49,66 @@ struct Envelope {
     error: Option<Value>,
 }
 
-impl Envelope {
-    fn message(self) -> Option<Message> {
+impl RpcEnvelope {
+    fn into_message(self) -> Option<RpcMessage> {
         match (self.id, self.method, self.error) {
-            (Some(id), Some(method), _) => Some(Message::Request { id, method, params: self.params }),
-            (None, Some(method), _) => Some(Message::Notice { method, params: self.params }),
-            (Some(id), None, None) => Some(Message::Answer { id: id.as_u64()?, answer: Ok(self.result) }),
+            (Some(id), Some(method), _) => Some(RpcMessage::Request { id, method, params: self.params }),
+            (None, Some(method), _) => Some(RpcMessage::Notice { method, params: self.params }),
+            (Some(id), None, None) => Some(RpcMessage::Answer { id: id.as_u64()?, answer: Ok(self.result) }),
             (Some(id), None, Some(error)) => {
                 let odd = || Error::internal_error().data(error.clone());
                 let error = serde_json::from_value(error.clone()).unwrap_or_else(|_| odd());
-                Some(Message::Answer { id: id.as_u64()?, answer: Err(error) })
+                Some(RpcMessage::Answer { id: id.as_u64()?, answer: Err(error) })
             }
             (None, None, _) => None,
         }
     }
 }
 
-impl<'a> Peer<'a> {
+impl<'a> RpcPeer<'a> {
     pub fn new(from: &'a mut ChildStdout, to: DuplexStream) -> Self {
-        Self { lines: Lines::new(from), to, last_id: 0 }
+        Self { lines: LineReader::new(from), to, last_id: 0 }
     }
 
-    /// The next message; whatever else is printed in between is skipped. Whoever stops waiting for it
-    /// misses nothing.
-    pub async fn next(&mut self) -> Option<Message> {
+    /// Returns the next message and skips any other output. Cancel safe: a caller that stops waiting loses
+    /// no message.
+    pub async fn next_message(&mut self) -> Option<RpcMessage> {
         loop {
-            let line = self.lines.next().await?;
-            if let Some(message) = serde_json::from_slice(&line).ok().and_then(Envelope::message) {
+            let line = self.lines.next_line().await?;
+            if let Some(message) = serde_json::from_slice(&line).ok().and_then(RpcEnvelope::into_message) {
                 return Some(message);
             }
         }
     }
 
-    /// Asks for something; the answer has this name.
-    pub async fn request(&mut self, method: &str, params: &impl Serialize) -> u64 {
+    /// Sends a request and returns the id that its response will have.
+    pub async fn send_request(&mut self, method: &str, params: &impl Serialize) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        self.send_message(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         id
     }
 
-    pub async fn notify(&mut self, method: &str, params: &impl Serialize) {
-        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    pub async fn send_notification(&mut self, method: &str, params: &impl Serialize) {
+        self.send_message(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
 
-    pub async fn answer(&mut self, id: &Value, answer: Result<&impl Serialize, Error>) {
-        self.send(&match answer {
+    pub async fn send_response(&mut self, id: &Value, answer: Result<&impl Serialize, Error>) {
+        self.send_message(&match answer {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
             Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
         })
         .await;
     }
 
-    async fn send(&mut self, message: &Value) {
-        // A program that does not read any more ends, and how is told by its status.
+    async fn send_message(&mut self, message: &Value) {
+        // A program that stopped reading is about to exit; its exit status tells why.
         let _ = self.to.write_all(format!("{message}\n").as_bytes()).await;
     }
 
-    /// What stands behind the last whole line.
-    pub fn rest(self) -> Option<String> {
-        self.lines.rest()
+    /// Returns the text after the last complete line.
+    pub fn unfinished_line(self) -> Option<String> {
+        self.lines.unfinished_line()
     }
 }
 
@@ -116,21 +116,24 @@ impl<'a> Peer<'a> {
 mod tests {
     use super::*;
 
-    fn message(line: &str) -> Option<Message> {
-        serde_json::from_str(line).ok().and_then(Envelope::message)
+    fn parse_message(line: &str) -> Option<RpcMessage> {
+        serde_json::from_str(line).ok().and_then(RpcEnvelope::into_message)
     }
 
     #[test]
     fn what_a_message_is_shows_in_what_it_has() {
         assert!(matches!(
-            message(r#"{"id":1,"result":null}"#),
-            Some(Message::Answer { id: 1, answer: Ok(Value::Null) })
+            parse_message(r#"{"id":1,"result":null}"#),
+            Some(RpcMessage::Answer { id: 1, answer: Ok(Value::Null) })
         ));
-        assert!(matches!(message(r#"{"id":1,"error":"odd"}"#), Some(Message::Answer { id: 1, answer: Err(_) })));
-        assert!(matches!(message(r#"{"id":0,"method":"a","params":{}}"#), Some(Message::Request { .. })));
-        assert!(matches!(message(r#"{"method":"a","more":1}"#), Some(Message::Notice { .. })));
+        assert!(matches!(
+            parse_message(r#"{"id":1,"error":"odd"}"#),
+            Some(RpcMessage::Answer { id: 1, answer: Err(_) })
+        ));
+        assert!(matches!(parse_message(r#"{"id":0,"method":"a","params":{}}"#), Some(RpcMessage::Request { .. })));
+        assert!(matches!(parse_message(r#"{"method":"a","more":1}"#), Some(RpcMessage::Notice { .. })));
         for other in [r#"{"id":"x","result":1}"#, r#"{"id":null}"#, "[]", "17", r#"{"method":1}"#, "Loading…", ""] {
-            assert!(message(other).is_none(), "{other}");
+            assert!(parse_message(other).is_none(), "{other}");
         }
     }
 }

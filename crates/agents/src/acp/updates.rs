@@ -1,29 +1,29 @@
-//! What an agent's updates mean.
+//! Converts an agent's session updates to events.
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, MessageId, PlanEntry, PlanEntryStatus, SessionUpdate, Usage as Tokens, UsageUpdate,
 };
 
-use crate::acp::calls::Calls;
-use crate::agent::{AgentEvent, Step, Usage};
+use crate::acp::calls::ToolCallTracker;
+use crate::agent::{AgentEvent, PlanStep, RunUsage};
 
-/// What was heard of a turn so far.
-pub struct Updates {
-    pub calls: Calls,
-    /// The text that is on its way, and the name that the agent has for it.
+/// The state of a turn, from the updates so far.
+pub struct SessionUpdates {
+    pub calls: ToolCallTracker,
+    /// The text that is being streamed, with the agent's id for it.
     text: Option<Option<MessageId>>,
-    /// What the session had cost before.
+    /// The cost of the session before this turn.
     cost_before: f64,
-    usage: Usage,
+    usage: RunUsage,
 }
 
-impl Updates {
-    pub fn new(before: Usage) -> Self {
-        Self { calls: Calls::default(), text: None, cost_before: before.cost, usage: Usage::default() }
+impl SessionUpdates {
+    pub fn new(before: RunUsage) -> Self {
+        Self { calls: ToolCallTracker::default(), text: None, cost_before: before.cost, usage: RunUsage::default() }
     }
 
-    /// Takes an update; what is unknown is skipped.
-    pub fn take(&mut self, update: SessionUpdate) -> Vec<AgentEvent> {
+    /// Applies an update; unknown updates are skipped.
+    pub fn apply_update(&mut self, update: SessionUpdate) -> Vec<AgentEvent> {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 let ContentBlock::Text(text) = chunk.content else { return Vec::new() };
@@ -33,26 +33,26 @@ impl Updates {
                 events.push(AgentEvent::Delta(text.text));
                 events
             }
-            // What it thinks is not shown, but what it says then is something else.
+            // Thoughts are not shown, but the text after them is a new text.
             SessionUpdate::AgentThoughtChunk(_) => self.end_text(),
             SessionUpdate::ToolCall(call) => {
-                let events = self.calls.begin(call);
+                let events = self.calls.begin_call(call);
                 self.behind_the_text(events)
             }
             SessionUpdate::ToolCallUpdate(update) => {
-                let events = self.calls.update(&update);
+                let events = self.calls.update_call(&update);
                 self.behind_the_text(events)
             }
             SessionUpdate::Plan(plan) => {
-                let steps = plan.entries.into_iter().map(step).collect();
+                let steps = plan.entries.into_iter().map(to_plan_step).collect();
                 self.behind_the_text(vec![AgentEvent::Plan(steps)])
             }
-            SessionUpdate::UsageUpdate(update) => self.cost(&update).into_iter().collect(),
+            SessionUpdate::UsageUpdate(update) => self.update_cost(&update).into_iter().collect(),
             _ => Vec::new(),
         }
     }
 
-    /// No more of the present text will come.
+    /// Ends the current text: no more of it will come.
     pub fn end_text(&mut self) -> Vec<AgentEvent> {
         self.text.take().map(|_| AgentEvent::TextDone).into_iter().collect()
     }
@@ -64,15 +64,15 @@ impl Updates {
         self.end_text().into_iter().chain(events).collect()
     }
 
-    /// It tells what the whole session has cost.
-    fn cost(&mut self, update: &UsageUpdate) -> Option<AgentEvent> {
+    /// Applies a usage update, which has the cost of the whole session.
+    fn update_cost(&mut self, update: &UsageUpdate) -> Option<AgentEvent> {
         let cost = update.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("USD"))?;
         self.usage.cost = (cost.amount - self.cost_before).max(0.0);
         Some(AgentEvent::Usage(self.usage))
     }
 
-    /// What it says of the turn at its end.
-    pub fn tokens(&mut self, tokens: &Tokens) -> AgentEvent {
+    /// Applies the token counts that the agent reports at the end of the turn.
+    pub fn update_tokens(&mut self, tokens: &Tokens) -> AgentEvent {
         let cached = [tokens.cached_read_tokens, tokens.cached_write_tokens];
         self.usage.input_tokens = tokens.input_tokens + cached.into_iter().flatten().sum::<u64>();
         self.usage.output_tokens = tokens.output_tokens + tokens.thought_tokens.unwrap_or_default();
@@ -80,8 +80,8 @@ impl Updates {
     }
 }
 
-fn step(entry: PlanEntry) -> Step {
-    Step { done: entry.status == PlanEntryStatus::Completed, text: entry.content }
+fn to_plan_step(entry: PlanEntry) -> PlanStep {
+    PlanStep { done: entry.status == PlanEntryStatus::Completed, text: entry.content }
 }
 
 #[cfg(test)]
@@ -89,18 +89,18 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn heard(updates: &[Value]) -> Vec<AgentEvent> {
-        let mut taken = Updates::new(Usage { cost: 0.5, ..Usage::default() });
+    fn events_from_updates(updates: &[Value]) -> Vec<AgentEvent> {
+        let mut taken = SessionUpdates::new(RunUsage { cost: 0.5, ..RunUsage::default() });
         let parsed = updates.iter().filter_map(|update| serde_json::from_value(update.clone()).ok());
-        parsed.flat_map(|update| taken.take(update)).collect()
+        parsed.flat_map(|update| taken.apply_update(update)).collect()
     }
 
-    fn chunk(text: &str, message: &str) -> Value {
+    fn text_chunk(text: &str, message: &str) -> Value {
         let content = json!({ "type": "text", "text": text });
         json!({ "sessionUpdate": "agent_message_chunk", "messageId": message, "content": content })
     }
 
-    fn used(name: &str, about: &str) -> AgentEvent {
+    fn tool_use_event(name: &str, about: &str) -> AgentEvent {
         AgentEvent::ToolUse { name: name.to_owned(), about: about.to_owned() }
     }
 
@@ -113,7 +113,16 @@ mod tests {
         let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
         let image = json!({ "sessionUpdate": "agent_message_chunk", "content": image });
         assert_eq!(
-            heard(&[chunk("A", "1"), unknown, odd, image, chunk("B", "1"), chunk("C", "2"), thought, chunk("D", "2")]),
+            events_from_updates(&[
+                text_chunk("A", "1"),
+                unknown,
+                odd,
+                image,
+                text_chunk("B", "1"),
+                text_chunk("C", "2"),
+                thought,
+                text_chunk("D", "2")
+            ]),
             [delta("A"), delta("B"), AgentEvent::TextDone, delta("C"), AgentEvent::TextDone, delta("D")]
         );
     }
@@ -131,18 +140,18 @@ mod tests {
         let failed = json!({ "status": "failed", "content": [{ "type": "content", "content": { "type": "text", "text": "no" } }] });
         let result = AgentEvent::ToolResult { failed: true, about: "no".to_owned() };
         assert_eq!(
-            heard(&[call(pending), call(running.clone()), call(running), call(failed)]),
-            [used("bash", "ls -l"), result]
+            events_from_updates(&[call(pending), call(running.clone()), call(running), call(failed)]),
+            [tool_use_event("bash", "ls -l"), result]
         );
         let edit = json!({ "sessionUpdate": "tool_call", "toolCallId": "2", "title": "Edit", "kind": "edit",
             "locations": [{ "path": "src/a.rs" }] });
-        assert_eq!(heard(&[edit]), [used("Edit", "src/a.rs")]);
+        assert_eq!(events_from_updates(&[edit]), [tool_use_event("Edit", "src/a.rs")]);
         let named = json!({ "sessionUpdate": "tool_call", "toolCallId": "3", "title": "Edit src/a.rs", "kind": "new",
             "locations": [{ "path": "src/a.rs" }] });
-        assert_eq!(heard(&[named]), [used("Edit src/a.rs", "")]);
+        assert_eq!(events_from_updates(&[named]), [tool_use_event("Edit src/a.rs", "")]);
         let done =
             json!({ "sessionUpdate": "tool_call_update", "toolCallId": "4", "title": "x", "status": "completed" });
-        assert_eq!(heard(&[done]), [used("x", "")]);
+        assert_eq!(events_from_updates(&[done]), [tool_use_event("x", "")]);
     }
 
     #[test]
@@ -151,11 +160,11 @@ mod tests {
             let cost = json!({ "amount": amount, "currency": currency });
             json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost })
         };
-        let taken = heard(&[usage(0.75, "USD"), usage(9.0, "EUR")]);
-        assert_eq!(taken, [AgentEvent::Usage(Usage { cost: 0.25, ..Usage::default() })]);
+        let taken = events_from_updates(&[usage(0.75, "USD"), usage(9.0, "EUR")]);
+        assert_eq!(taken, [AgentEvent::Usage(RunUsage { cost: 0.25, ..RunUsage::default() })]);
         let entry = |text: &str, status: &str| json!({ "content": text, "priority": "high", "status": status });
         let plan = json!({ "sessionUpdate": "plan", "entries": [entry("a", "completed"), entry("b", "pending"), 17] });
-        let step = |text: &str, done: bool| Step { text: text.to_owned(), done };
-        assert_eq!(heard(&[plan]), [AgentEvent::Plan(vec![step("a", true), step("b", false)])]);
+        let step = |text: &str, done: bool| PlanStep { text: text.to_owned(), done };
+        assert_eq!(events_from_updates(&[plan]), [AgentEvent::Plan(vec![step("a", true), step("b", false)])]);
     }
 }

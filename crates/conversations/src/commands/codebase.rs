@@ -5,10 +5,10 @@ use std::path::Path;
 use grove_environments::problem::Problem;
 use grove_model::is_of_this_machine;
 
-use crate::turn_context::Desk;
+use crate::turn_context::TurnContext;
 
-pub async fn list(desk: &Desk<'_>) -> Result<String, Problem> {
-    let codebases = desk.talks.store.codebases().await?;
+pub async fn list_codebases(desk: &TurnContext<'_>) -> Result<String, Problem> {
+    let codebases = desk.talks.store.list_codebases().await?;
     if codebases.is_empty() {
         return Ok("No codebase is registered. `/register PATH` or `/clone URL` adds one.".to_owned());
     }
@@ -20,23 +20,23 @@ pub async fn list(desk: &Desk<'_>) -> Result<String, Problem> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-pub async fn choose(desk: &Desk<'_>, name: &str) -> Result<String, Problem> {
-    let codebase = desk.talks.codebases.named(name).await?;
+pub async fn choose_codebase(desk: &TurnContext<'_>, name: &str) -> Result<String, Problem> {
+    let codebase = desk.talks.codebases.find_codebase(name).await?;
     if desk.conversation.codebase != Some(codebase.id) {
         desk.talks.store.choose_codebase(desk.conversation.id, codebase.id).await?;
-        desk.talks.store.end_sessions(&desk.reference()).await?;
+        desk.talks.store.end_sessions(&desk.conversation_ref()).await?;
     }
     Ok(format!("This conversation is about `{}` from now on.", codebase.name))
 }
 
-/// A repository of this machine.
-pub async fn register(desk: &Desk<'_>, path: &str) -> Result<String, Problem> {
+/// Registers a repository of this machine.
+pub async fn register_repository(desk: &TurnContext<'_>, path: &str) -> Result<String, Problem> {
     let folder = desk.named_folder(Path::new(path))?;
-    add(desk, &folder.display().to_string()).await
+    add_codebase(desk, &folder.display().to_string()).await
 }
 
-/// One that is somewhere else. A path is for `/register`, which looks whether it may be used.
-pub async fn clone(desk: &Desk<'_>, address: &str) -> Result<String, Problem> {
+/// Clones a remote repository. Paths belong to `/register`, which checks whether they may be used.
+pub async fn clone_repository(desk: &TurnContext<'_>, address: &str) -> Result<String, Problem> {
     let local = address.starts_with("file:") || Path::new(address).exists();
     if local && !is_of_this_machine(&desk.message.via) {
         let message = format!("`{address}` is on this machine.");
@@ -48,12 +48,12 @@ pub async fn clone(desk: &Desk<'_>, address: &str) -> Result<String, Problem> {
             "Give it without them: git asks its own credential helper. Or run `grove codebase add URL` in a terminal.";
         return Err(Problem::new("no_credentials", message, hint));
     }
-    add(desk, address).await
+    add_codebase(desk, address).await
 }
 
-/// The conversation is about it from then on.
-async fn add(desk: &Desk<'_>, place: &str) -> Result<String, Problem> {
-    let codebase = desk.talks.codebases.add(place, None, Path::new("/")).await?;
-    choose(desk, &codebase.name).await?;
+/// Registers a repository and makes it the codebase of the conversation.
+async fn add_codebase(desk: &TurnContext<'_>, place: &str) -> Result<String, Problem> {
+    let codebase = desk.talks.codebases.add_codebase(place, None, Path::new("/")).await?;
+    choose_codebase(desk, &codebase.name).await?;
     Ok(format!("Registered `{}` at {}. This conversation is about it.", codebase.name, codebase.default_cwd.display()))
 }

@@ -1,36 +1,37 @@
-//! `/commands`; `/run` is for the agent, and is in `talk/custom.rs`.
+//! `/commands`; `/run` is for the agent, and is in `turn/custom.rs`.
 
 use grove_environments::problem::{Problem, sentence};
 
 use crate::commands::codebase_of;
-use crate::custom::{Catalogue, Command, CustomError, FOLDERS};
-use crate::turn_context::Desk;
+use crate::custom::{COMMAND_FOLDERS, CustomCommand, CustomCommandCatalog, CustomCommandError};
+use crate::turn_context::TurnContext;
 
-/// How much of a description is shown.
-const LONGEST: usize = 200;
+/// The number of characters of a description that are shown.
+const MAX_DESCRIPTION_LENGTH: usize = 200;
 
-pub async fn list(desk: &Desk<'_>) -> Result<String, Problem> {
+pub async fn list_custom_commands(desk: &TurnContext<'_>) -> Result<String, Problem> {
     let codebase = codebase_of(desk).await?;
-    let catalogue = Catalogue::of_codebase(&desk.talks.isolation, &codebase, None).await?;
-    let commands = catalogue.read().await.map_err(CustomError::from)?;
+    let catalogue = CustomCommandCatalog::of_codebase(&desk.talks.isolation, &codebase, None).await?;
+    let commands = catalogue.read_commands().await.map_err(CustomCommandError::from)?;
     if commands.is_empty() {
-        let [first, others @ ..] = FOLDERS.map(|folder| format!("`{folder}`"));
+        let [first, others @ ..] = COMMAND_FOLDERS.map(|folder| format!("`{folder}`"));
         return Ok(format!(
             "No custom commands. A Markdown file in {first} (or {}) is one, once it is committed to `{}`.",
             others.join(", "),
-            catalogue.base()
+            catalogue.base_name()
         ));
     }
-    let mut lines: Vec<String> = commands.iter().map(|(name, command)| line(name, command.as_ref())).collect();
+    let mut lines: Vec<String> =
+        commands.iter().map(|(name, command)| command_summary(name, command.as_ref())).collect();
     if catalogue.left_out > 0 {
         lines.push(format!("{} more are left out: there are too many.", catalogue.left_out));
     }
     Ok(lines.join("\n"))
 }
 
-fn line(name: &str, command: Result<&Command, &CustomError>) -> String {
+fn command_summary(name: &str, command: Result<&CustomCommand, &CustomCommandError>) -> String {
     let plain = |text: &str| text.replace('`', "'");
-    let short = |text: &str| text.chars().take(LONGEST).collect::<String>();
+    let short = |text: &str| text.chars().take(MAX_DESCRIPTION_LENGTH).collect::<String>();
     let name = plain(name);
     match command {
         Ok(command) => {

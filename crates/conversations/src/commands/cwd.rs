@@ -4,14 +4,14 @@ use std::path::Path;
 
 use grove_environments::problem::Problem;
 
-use crate::turn_context::Desk;
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>, path: Option<String>) -> Result<String, Problem> {
+pub async fn show_or_choose_cwd(desk: &TurnContext<'_>, path: Option<String>) -> Result<String, Problem> {
     let (store, conversation) = (&desk.talks.store, desk.conversation);
     let codebase = desk.talks.codebase_of(conversation).await?;
     let Some(path) = path else {
         let environment = match conversation.environment {
-            Some(id) => store.environment(id).await?,
+            Some(id) => store.find_environment(id).await?,
             None => None,
         };
         return Ok(match (environment, &conversation.cwd, codebase) {
@@ -27,6 +27,6 @@ pub async fn run(desk: &Desk<'_>, path: Option<String>) -> Result<String, Proble
     }
     let folder = desk.allowed_folder(Path::new(&path)).await?;
     store.choose_cwd(conversation.id, Some(&folder.display().to_string())).await?;
-    store.end_sessions(&desk.reference()).await?;
+    store.end_sessions(&desk.conversation_ref()).await?;
     Ok(format!("Working in {} from now on.", folder.display()))
 }

@@ -1,14 +1,14 @@
 //! `/help`
 
-use crate::commands::{COMMANDS, Entry};
+use crate::commands::{CommandEntry, SLASH_COMMANDS};
 
-pub fn run() -> String {
-    format!("Anything that is not a command goes to the agent.\n\n{}", listed("/", COMMANDS))
+pub fn help_text() -> String {
+    format!("Anything that is not a command goes to the agent.\n\n{}", list_commands("/", SLASH_COMMANDS))
 }
 
-/// A line for each command.
-pub fn listed(prefix: &str, commands: &[Entry]) -> String {
-    let line = |Entry { name, usage, about }: &Entry| {
+/// Lists the commands, one per line.
+pub fn list_commands(prefix: &str, commands: &[CommandEntry]) -> String {
+    let line = |CommandEntry { name, usage, about }: &CommandEntry| {
         let space = if usage.is_empty() { "" } else { " " };
         format!("- `{prefix}{name}{space}{usage}`: {about}")
     };

@@ -1,5 +1,5 @@
-//! Slash commands: a file each. What they do is what the terminal's subcommands do; only the words
-//! go to a conversation.
+//! Slash commands, one file each. They do the same as the subcommands of the terminal, but answer in a
+//! conversation.
 
 mod agent;
 mod codebase;
@@ -14,100 +14,101 @@ pub mod worktree;
 use grove_environments::problem::Problem;
 use grove_model::Codebase;
 
-use crate::command_line::{self, Call, Line, nearest};
-use crate::turn_context::Desk;
+use crate::command_line::{self, CommandLine, CustomCommandCall, nearest_name};
+use crate::turn_context::TurnContext;
 
-/// One command: its name, what goes behind it, and what it does.
-pub struct Entry {
+/// One command: its name, its arguments, and its description.
+pub struct CommandEntry {
     pub name: &'static str,
     pub usage: &'static str,
     pub about: &'static str,
 }
 
-const fn entry(name: &'static str, usage: &'static str, about: &'static str) -> Entry {
-    Entry { name, usage, about }
+const fn new_entry(name: &'static str, usage: &'static str, about: &'static str) -> CommandEntry {
+    CommandEntry { name, usage, about }
 }
 
 /// All commands, as `/help` shows them.
-pub const COMMANDS: &[Entry] = &[
-    entry("help", "", "show the commands"),
-    entry("status", "", "show codebase, worktree, branch and agent of this conversation"),
-    entry("retry", "", "run the last message again that was cut short"),
-    entry("stop", "", "stop what runs in this conversation"),
-    entry("reset", "", "begin a new agent session"),
-    entry("codebases", "", "list the codebases"),
-    entry("codebase", "NAME", "choose the codebase of this conversation"),
-    entry("register", "PATH", "register a repository of this machine"),
-    entry("clone", "URL", "clone a repository and register it"),
-    entry("cwd", "[PATH]", "show or choose the directory of a conversation without a codebase"),
-    entry("agent", "[NAME]", "show or choose the agent"),
-    entry("worktree", "…", "make, find and remove worktrees; `/worktree help` shows how"),
-    entry("commands", "", "list custom commands"),
-    entry("run", "NAME [ARGS]", "run a custom command"),
-    entry("trust", "", "approve scripts of the repository"),
-    entry("push", "", "push the worktree's branch"),
-    entry("pr", "[TITLE]", "push the worktree's branch and open its pull request"),
+pub const SLASH_COMMANDS: &[CommandEntry] = &[
+    new_entry("help", "", "show the commands"),
+    new_entry("status", "", "show codebase, worktree, branch and agent of this conversation"),
+    new_entry("retry", "", "run the last message again that was cut short"),
+    new_entry("stop", "", "stop what runs in this conversation"),
+    new_entry("reset", "", "begin a new agent session"),
+    new_entry("codebases", "", "list the codebases"),
+    new_entry("codebase", "NAME", "choose the codebase of this conversation"),
+    new_entry("register", "PATH", "register a repository of this machine"),
+    new_entry("clone", "URL", "clone a repository and register it"),
+    new_entry("cwd", "[PATH]", "show or choose the directory of a conversation without a codebase"),
+    new_entry("agent", "[NAME]", "show or choose the agent"),
+    new_entry("worktree", "…", "make, find and remove worktrees; `/worktree help` shows how"),
+    new_entry("commands", "", "list custom commands"),
+    new_entry("run", "NAME [ARGS]", "run a custom command"),
+    new_entry("trust", "", "approve scripts of the repository"),
+    new_entry("push", "", "push the worktree's branch"),
+    new_entry("pr", "[TITLE]", "push the worktree's branch and open its pull request"),
 ];
 
-/// Commands that a later version brings.
-const LATER: [&str; 1] = ["trust"];
+/// Commands that are planned for a later version.
+const PLANNED_COMMANDS: [&str; 1] = ["trust"];
 
-/// What somebody said, as far as commands go.
+/// A message, parsed as a command.
 #[derive(Debug)]
-pub enum Parsed {
-    /// The last message once more.
+pub enum ParsedMessage {
+    /// Runs the last message again.
     Retry,
-    Do(Deed),
+    Do(Action),
 }
 
 #[derive(Debug)]
-pub enum Deed {
-    /// No command: words for the agent.
+pub enum Action {
+    /// No command: a message for the agent.
     Words,
-    /// A custom command, whose words are for the agent too.
-    Custom(Call),
-    Command(Line),
+    /// A custom command, whose text also goes to the agent.
+    Custom(CustomCommandCall),
+    Command(CommandLine),
 }
 
-/// Reads a message. What begins like a command and is none is refused with the nearest name.
-pub fn parse(text: &str) -> Result<Parsed, Problem> {
-    let Some(name) = command_line::name(text) else { return Ok(Parsed::Do(Deed::Words)) };
-    if !COMMANDS.iter().any(|entry| entry.name == name) {
-        let names = COMMANDS.iter().map(|entry| entry.name);
-        return Err(unknown(&format!("/{name}"), "", nearest(name, names).map(|near| format!("/{near}"))));
+/// Parses a message. A message that begins like a command but is not one is refused with the most similar
+/// name.
+pub fn parse_message(text: &str) -> Result<ParsedMessage, Problem> {
+    let Some(name) = command_line::command_name(text) else { return Ok(ParsedMessage::Do(Action::Words)) };
+    if !SLASH_COMMANDS.iter().any(|entry| entry.name == name) {
+        let names = SLASH_COMMANDS.iter().map(|entry| entry.name);
+        return Err(unknown_command(&format!("/{name}"), "", nearest_name(name, names).map(|near| format!("/{near}"))));
     }
     Ok(match name {
-        "retry" => Parsed::Retry,
-        "run" => Parsed::Do(Deed::Custom(Call::read(text)?)),
-        "pr" => Parsed::Do(Deed::Command(Line::whole(text))),
-        _ => Parsed::Do(Deed::Command(Line::read(text)?)),
+        "retry" => ParsedMessage::Retry,
+        "run" => ParsedMessage::Do(Action::Custom(CustomCommandCall::parse_call(text)?)),
+        "pr" => ParsedMessage::Do(Action::Command(CommandLine::parse_whole_line(text))),
+        _ => ParsedMessage::Do(Action::Command(CommandLine::parse_words(text)?)),
     })
 }
 
-/// Does what a command says; the answer in words.
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
+/// Runs a command and returns its reply.
+pub async fn run_command(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let name = line.name.clone();
     match name.as_str() {
-        "help" => Ok(help::run()),
-        "status" => status::run(desk).await,
-        "reset" => reset::run(desk).await,
-        "codebases" => codebase::list(desk).await,
-        "codebase" => codebase::choose(desk, &line.one("NAME")?).await,
-        "register" => codebase::register(desk, &line.one("PATH")?).await,
-        "clone" => codebase::clone(desk, &line.one("URL")?).await,
-        "cwd" => cwd::run(desk, line.at_most_one()?).await,
-        "agent" => agent::run(desk, line.at_most_one()?).await,
-        "push" => Box::pin(push::push(desk, line)).await,
+        "help" => Ok(help::help_text()),
+        "status" => status::show_status(desk).await,
+        "reset" => reset::reset_session(desk).await,
+        "codebases" => codebase::list_codebases(desk).await,
+        "codebase" => codebase::choose_codebase(desk, &line.take_one_word("NAME")?).await,
+        "register" => codebase::register_repository(desk, &line.take_one_word("PATH")?).await,
+        "clone" => codebase::clone_repository(desk, &line.take_one_word("URL")?).await,
+        "cwd" => cwd::show_or_choose_cwd(desk, line.at_most_one()?).await,
+        "agent" => agent::show_or_choose_agent(desk, line.at_most_one()?).await,
+        "push" => Box::pin(push::push_branch(desk, line)).await,
         "pr" => Box::pin(push::pull_request(desk, line)).await,
-        "worktree" => Box::pin(worktree::run(desk, line)).await,
-        "commands" => custom::list(desk).await,
-        later if LATER.contains(&later) => Err(not_yet(&format!("/{later}"))),
-        other => Err(unknown(&format!("/{other}"), "", None)),
+        "worktree" => Box::pin(worktree::run_worktree_command(desk, line)).await,
+        "commands" => custom::list_custom_commands(desk).await,
+        later if PLANNED_COMMANDS.contains(&later) => Err(not_yet(&format!("/{later}"))),
+        other => Err(unknown_command(&format!("/{other}"), "", None)),
     }
 }
 
-/// The conversation's codebase.
-pub(crate) async fn codebase_of(desk: &Desk<'_>) -> Result<Codebase, Problem> {
+/// Returns the conversation's codebase.
+pub(crate) async fn codebase_of(desk: &TurnContext<'_>) -> Result<Codebase, Problem> {
     let codebase = desk.talks.codebase_of(desk.conversation).await?;
     codebase.ok_or_else(|| {
         let hint = "Choose one with `/codebase NAME`; `/codebases` lists them.";
@@ -119,7 +120,7 @@ fn not_yet(name: &str) -> Problem {
     Problem::new("not_yet", format!("`{name}` comes with a later version."), "`/help` shows what there is.")
 }
 
-fn unknown(name: &str, behind: &str, near: Option<String>) -> Problem {
+fn unknown_command(name: &str, behind: &str, near: Option<String>) -> Problem {
     let hint = match near {
         Some(near) => format!("Did you mean `{near}`? `/help` shows all commands."),
         None => "`/help` shows all commands.".to_owned(),

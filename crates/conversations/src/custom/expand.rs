@@ -1,37 +1,37 @@
-//! A command's words with its arguments in them.
+//! Inserts the arguments of a command into its text.
 
-use crate::command_line::Arguments;
+use crate::command_line::CommandArguments;
 
-/// What an agent is told at most.
-const LONGEST: usize = 1024 * 1024;
+/// The maximum size of a prompt.
+const MAX_PROMPT_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Bad {
+pub enum ExpandError {
     TooLong,
-    /// Words are wanted one by one, and where they end is not clear.
+    /// The command needs single words, but an open quote makes their end unclear.
     OpenQuote,
 }
 
-/// `$ARGUMENTS` is all that stands behind the name, `$1` to `$9` a word of it, or nothing. What is put in
-/// is not looked at again. Words that take no arguments get them below.
-pub fn expand(text: &str, arguments: &Arguments) -> Result<String, Bad> {
+/// Replaces `$ARGUMENTS` by everything after the name, and `$1` to `$9` by one word of it, or nothing.
+/// Inserted text is not expanded again. If the text has no placeholders, the arguments are appended to it.
+pub fn expand_arguments(text: &str, arguments: &CommandArguments) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     let mut taken = false;
     while let Some(at) = rest.find('$') {
         expanded.push_str(&rest[..at]);
-        let (wanted, length) = placeholder(&rest[at..]);
+        let (wanted, length) = parse_placeholder(&rest[at..]);
         match wanted {
-            Some(Wanted::All) => expanded.push_str(&arguments.text),
-            Some(Wanted::Word(number)) => {
-                let words = arguments.words.as_ref().ok_or(Bad::OpenQuote)?;
+            Some(Placeholder::All) => expanded.push_str(&arguments.text),
+            Some(Placeholder::Word(number)) => {
+                let words = arguments.words.as_ref().ok_or(ExpandError::OpenQuote)?;
                 expanded.push_str(words.get(number - 1).map_or("", String::as_str));
             }
             None => expanded.push_str(&rest[at..at + length]),
         }
         taken |= wanted.is_some();
-        if expanded.len() > LONGEST {
-            return Err(Bad::TooLong);
+        if expanded.len() > MAX_PROMPT_BYTES {
+            return Err(ExpandError::TooLong);
         }
         rest = &rest[at + length..];
     }
@@ -39,17 +39,17 @@ pub fn expand(text: &str, arguments: &Arguments) -> Result<String, Bad> {
     if !taken && !arguments.text.is_empty() {
         expanded = format!("{}\n\nArguments:\n{}", expanded.trim_end(), arguments.text);
     }
-    if expanded.len() > LONGEST { Err(Bad::TooLong) } else { Ok(expanded) }
+    if expanded.len() > MAX_PROMPT_BYTES { Err(ExpandError::TooLong) } else { Ok(expanded) }
 }
 
 #[derive(Clone, Copy)]
-enum Wanted {
+enum Placeholder {
     All,
     Word(usize),
 }
 
-/// What a text that begins with `$` asks for, and how long that is.
-fn placeholder(text: &str) -> (Option<Wanted>, usize) {
+/// Returns the placeholder that a text beginning with `$` has, and its length.
+fn parse_placeholder(text: &str) -> (Option<Placeholder>, usize) {
     let behind = &text[1..];
     if behind.starts_with('$') {
         return (None, 2);
@@ -58,18 +58,18 @@ fn placeholder(text: &str) -> (Option<Wanted>, usize) {
     let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
     if digits > 0 {
         let word = behind[..digits].parse().ok().filter(|number| (1..=9).contains(number) && digits == 1);
-        return (word.map(Wanted::Word), 1 + digits);
+        return (word.map(Placeholder::Word), 1 + digits);
     }
     let name = behind.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
-    ((&behind[..name] == "ARGUMENTS").then_some(Wanted::All), 1 + name)
+    ((&behind[..name] == "ARGUMENTS").then_some(Placeholder::All), 1 + name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(text: &str, line: &str) -> String {
-        expand(text, &Arguments::read(line)).unwrap()
+    fn expand_with_line(text: &str, line: &str) -> String {
+        expand_arguments(text, &CommandArguments::parse_arguments(line)).unwrap()
     }
 
     #[test]
@@ -94,15 +94,15 @@ mod tests {
             ("$$ $100", "x", "$$ $100\n\nArguments:\nx"),
         ];
         for (text, arguments, expanded) in cases {
-            assert_eq!(with(text, arguments), expanded, "{text:?} {arguments:?}");
+            assert_eq!(expand_with_line(text, arguments), expanded, "{text:?} {arguments:?}");
         }
     }
 
     #[test]
     fn what_cannot_be_said_is_refused() {
-        assert_eq!(expand("$1", &Arguments::read("don't")), Err(Bad::OpenQuote));
-        let long = Arguments::read(&"x".repeat(10_000));
-        assert_eq!(expand(&"$ARGUMENTS ".repeat(200), &long), Err(Bad::TooLong));
-        assert_eq!(expand(&"x".repeat(2 * LONGEST), &long), Err(Bad::TooLong));
+        assert_eq!(expand_arguments("$1", &CommandArguments::parse_arguments("don't")), Err(ExpandError::OpenQuote));
+        let long = CommandArguments::parse_arguments(&"x".repeat(10_000));
+        assert_eq!(expand_arguments(&"$ARGUMENTS ".repeat(200), &long), Err(ExpandError::TooLong));
+        assert_eq!(expand_arguments(&"x".repeat(2 * MAX_PROMPT_BYTES), &long), Err(ExpandError::TooLong));
     }
 }

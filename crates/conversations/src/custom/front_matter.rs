@@ -1,26 +1,26 @@
-//! What stands above the words of a command, between two lines of `---`.
+//! The front matter of a command file, between two lines of `---`.
 //!
-//! It looks like YAML and mostly is. Real files hold what strict YAML refuses (`description: a: b`), so
-//! it is read line by line: a key and what stands behind it, going on in indented lines and list items.
+//! It looks like YAML and mostly is. Real files contain lines that strict YAML refuses (`description: a:
+//! b`), so it is parsed line by line: a key and its value, which continues in indented lines and list items.
 
-/// What stands above the words.
+/// The front matter of a file.
 #[derive(Debug, Default)]
-pub struct Front {
-    fields: Vec<Field>,
+pub struct FrontMatter {
+    fields: Vec<FrontMatterField>,
 }
 
 #[derive(Debug)]
-struct Field {
-    /// In small letters, with `_` for `-`.
+struct FrontMatterField {
+    /// In lower case, with `_` for `-`.
     key: String,
-    /// What stands behind the key, and below it.
+    /// The value after the key and below it.
     lines: Vec<String>,
 }
 
-/// A file's front matter and its words. One that is not closed is none.
-pub fn split(text: &str) -> (Front, &str) {
+/// Splits a file into its front matter and its text. Front matter that is not closed counts as text.
+pub fn split_front_matter(text: &str) -> (FrontMatter, &str) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut front = Front::default();
+    let mut front = FrontMatter::default();
     let mut at = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         at += line.len();
@@ -28,20 +28,20 @@ pub fn split(text: &str) -> (Front, &str) {
             (0, "---") => {}
             (0, _) => break,
             (_, "---" | "...") => return (front, &text[at..]),
-            (_, line) => front.take(line),
+            (_, line) => front.add_line(line),
         }
     }
-    (Front::default(), text)
+    (FrontMatter::default(), text)
 }
 
-/// What a text says first: a line without the marks of a heading.
-pub fn heading(text: &str) -> Option<String> {
+/// Returns the first line of a text, without the marks of a heading.
+pub fn first_heading(text: &str) -> Option<String> {
     let mut lines = text.lines().map(|line| line.trim_start_matches(['#', ' ']).trim_end());
     lines.find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-impl Front {
-    fn take(&mut self, line: &str) {
+impl FrontMatter {
+    fn add_line(&mut self, line: &str) {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
             return;
         }
@@ -49,58 +49,59 @@ impl Front {
         match (line.split_once(':'), self.fields.last_mut()) {
             (_, Some(field)) if goes_on => field.lines.push(line.trim().to_owned()),
             (Some((key, value)), _) if !goes_on => {
-                let key = unquoted(key.trim()).to_ascii_lowercase().replace('-', "_");
+                let key = strip_quotes(key.trim()).to_ascii_lowercase().replace('-', "_");
                 let lines = vec![value.trim().to_owned()];
-                self.fields.push(Field { key, lines });
+                self.fields.push(FrontMatterField { key, lines });
             }
             _ => {}
         }
     }
 
-    /// The last that was said of a key.
-    fn lines(&self, key: &str) -> Option<&[String]> {
+    /// Returns the last value of a key.
+    fn field_lines(&self, key: &str) -> Option<&[String]> {
         let field = self.fields.iter().rev().find(|field| field.key == key)?;
         field.lines.iter().any(|line| !line.is_empty()).then_some(&field.lines[..])
     }
 
-    /// A text, in one line.
-    pub fn text(&self, key: &str) -> Option<String> {
-        let lines = self.lines(key)?;
-        // `>` and `|` only say that the text is below.
+    /// Returns the value of a key as one line of text.
+    pub fn text_field(&self, key: &str) -> Option<String> {
+        let lines = self.field_lines(key)?;
+        // `>` and `|` only mark that the text is below.
         let is_below = matches!(lines[0].trim_end_matches(['+', '-']), ">" | "|");
         let text = lines[usize::from(is_below)..].join(" ");
-        Some(unquoted(text.trim())).filter(|text| !text.is_empty())
+        Some(strip_quotes(text.trim())).filter(|text| !text.is_empty())
     }
 
-    /// One word in small letters; behind it there may be a comment.
-    pub fn word(&self, key: &str) -> Option<String> {
-        let text = self.text(key)?;
+    /// Returns the value as one word in lower case, without a comment after it.
+    pub fn word_field(&self, key: &str) -> Option<String> {
+        let text = self.text_field(key)?;
         let word = text.split(" #").next().unwrap_or_default().trim();
-        Some(unquoted(word).to_lowercase()).filter(|word| !word.is_empty())
+        Some(strip_quotes(word).to_lowercase()).filter(|word| !word.is_empty())
     }
 
-    /// A list: `[A, B]`, `A, B`, or an item in each line. What is between parentheses stays together.
-    pub fn list(&self, key: &str) -> Result<Vec<String>, &'static str> {
-        let Some(lines) = self.lines(key) else { return Ok(Vec::new()) };
+    /// Returns the value as a list: `[A, B]`, `A, B`, or one item per line. Text in parentheses stays
+    /// together.
+    pub fn list_field(&self, key: &str) -> Result<Vec<String>, &'static str> {
+        let Some(lines) = self.field_lines(key) else { return Ok(Vec::new()) };
         let text = lines.iter().map(|line| line.strip_prefix('-').unwrap_or(line)).collect::<Vec<_>>().join("\n");
         let text = text.trim();
         let text = match text.strip_prefix('[') {
             Some(inside) => without_comment(inside).strip_suffix(']').ok_or("is not closed")?,
             None => text,
         };
-        let items = items(text)?;
+        let items = split_items(text)?;
         if items.is_empty() { Err("is empty") } else { Ok(items) }
     }
 }
 
-/// A list in brackets without a comment behind it.
+/// Removes the comment after a list in brackets.
 fn without_comment(text: &str) -> &str {
     let comment = text.rfind(']').filter(|end| text[end + 1..].trim_start().starts_with('#'));
     comment.map_or(text, |end| &text[..=end]).trim_end()
 }
 
-/// Separated by commas and white space, but for what is quoted or between parentheses.
-fn items(text: &str) -> Result<Vec<String>, &'static str> {
+/// Splits a text at commas and white space, except in quotes or parentheses.
+fn split_items(text: &str) -> Result<Vec<String>, &'static str> {
     let mut items = Vec::new();
     let (mut item, mut quote, mut depth, mut comment) = (String::new(), None, 0_usize, false);
     for c in text.chars().chain(['\n']) {
@@ -133,7 +134,7 @@ fn items(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(items)
 }
 
-fn unquoted(text: &str) -> String {
+fn strip_quotes(text: &str) -> String {
     for quote in ['"', '\''] {
         let inside = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
         if let Some(inside) = inside {
@@ -147,8 +148,8 @@ fn unquoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn front(lines: &str) -> Front {
-        split(&format!("---\n{lines}\n---\nwords")).0
+    fn parse_front_matter(lines: &str) -> FrontMatter {
+        split_front_matter(&format!("---\n{lines}\n---\nwords")).0
     }
 
     #[test]
@@ -166,10 +167,10 @@ mod tests {
             ("", ""),
         ];
         for (text, words) in cases {
-            assert_eq!(split(text).1, words, "{text:?}");
+            assert_eq!(split_front_matter(text).1, words, "{text:?}");
         }
-        assert_eq!(front("a: b").text("a").as_deref(), Some("b"));
-        assert_eq!(split("---\na: b\nnever closed").0.text("a"), None);
+        assert_eq!(parse_front_matter("a: b").text_field("a").as_deref(), Some("b"));
+        assert_eq!(split_front_matter("---\na: b\nnever closed").0.text_field("a"), None);
     }
 
     #[test]
@@ -192,10 +193,13 @@ mod tests {
             ("  d: x", None),
         ];
         for (lines, text) in cases {
-            assert_eq!(front(lines).text("d").as_deref(), text, "{lines:?}");
+            assert_eq!(parse_front_matter(lines).text_field("d").as_deref(), text, "{lines:?}");
         }
-        assert_eq!(front("argument-hint: [a] [b]").text("argument_hint").as_deref(), Some("[a] [b]"));
-        assert_eq!(front("t: 'Read' # only").word("t").as_deref(), Some("read"));
+        assert_eq!(
+            parse_front_matter("argument-hint: [a] [b]").text_field("argument_hint").as_deref(),
+            Some("[a] [b]")
+        );
+        assert_eq!(parse_front_matter("t: 'Read' # only").word_field("t").as_deref(), Some("read"));
     }
 
     #[test]
@@ -219,16 +223,16 @@ mod tests {
             ("other: x", &[]),
         ];
         for (lines, list) in cases {
-            assert_eq!(front(lines).list("t").unwrap(), list, "{lines:?}");
+            assert_eq!(parse_front_matter(lines).list_field("t").unwrap(), list, "{lines:?}");
         }
         for wrong in ["t: []", "t: [Read", "t: Bash(x", "t: Bash)", "t: 'Read", "t: \"\"", "t: a\u{1}b"] {
-            assert!(front(wrong).list("t").is_err(), "{wrong:?}");
+            assert!(parse_front_matter(wrong).list_field("t").is_err(), "{wrong:?}");
         }
     }
 
     #[test]
     fn a_text_without_a_description_has_its_first_line() {
-        assert_eq!(heading("\n## Review\n\nwords").as_deref(), Some("Review"));
-        assert_eq!(heading("#\n \n"), None);
+        assert_eq!(first_heading("\n## Review\n\nwords").as_deref(), Some("Review"));
+        assert_eq!(first_heading("#\n \n"), None);
     }
 }

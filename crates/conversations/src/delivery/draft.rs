@@ -1,4 +1,4 @@
-//! Answers that grow while an agent works.
+//! Drafts: answers that are shown while an agent still writes them.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -6,61 +6,61 @@ use std::time::Duration;
 use grove_model::MessageId;
 use tokio::time::Instant;
 
-use crate::conversations::TalkEvent;
+use crate::conversations::ConversationEvent;
 
-/// How much of the end of a growing answer is shown; the answer itself comes whole.
-const SHOWN: usize = 8_000;
+/// The number of bytes at the end of a draft that are shown; the final answer is shown completely.
+const MAX_SHOWN_BYTES: usize = 8_000;
 
-/// How long an agent speaks before its answer is shown for the first time.
-const FIRST: Duration = Duration::from_secs(3);
+/// The time that an agent writes before its draft is shown for the first time.
+const FIRST_DRAFT_DELAY: Duration = Duration::from_secs(3);
 
-/// How many answered messages are remembered.
-const ENDED: usize = 512;
+/// The number of answered messages that are remembered.
+const MAX_ENDED_MESSAGES: usize = 512;
 
-/// An answer that grows.
-pub(super) struct Draft {
+/// An answer that an agent still writes.
+pub(super) struct AnswerDraft {
     pub conversation: String,
     pub message: MessageId,
     words: String,
-    /// What it is called on its platform, once it is there.
+    /// The platform's id of the draft, once it is shown.
     pub shown_as: Option<String>,
-    /// It may be there although that was not said.
+    /// The draft may be on the platform although the platform did not confirm it.
     pub uncertain: bool,
     changed: bool,
 }
 
-impl Draft {
-    /// What is shown of it.
-    pub fn text(&self) -> String {
+impl AnswerDraft {
+    /// Returns the part of the draft that is shown.
+    pub fn shown_text(&self) -> String {
         format!("{}\n\n…", self.words.trim_end())
     }
 
-    /// It is shown the next time.
+    /// Marks the draft to be shown the next time.
     pub fn put_off(&mut self) {
         self.changed = true;
     }
 
-    fn add(&mut self, text: &str) {
+    fn append_text(&mut self, text: &str) {
         self.words.push_str(text);
         self.changed = true;
-        if self.words.len() > 2 * SHOWN {
-            let at = (self.words.len() - SHOWN..).find(|at| self.words.is_char_boundary(*at)).unwrap_or(0);
+        if self.words.len() > 2 * MAX_SHOWN_BYTES {
+            let at = (self.words.len() - MAX_SHOWN_BYTES..).find(|at| self.words.is_char_boundary(*at)).unwrap_or(0);
             self.words.drain(..at);
         }
     }
 }
 
-/// The growing answers of one platform.
-pub(super) struct Drafts {
+/// The drafts of one platform.
+pub(super) struct AnswerDrafts {
     platform: String,
     pace: Option<Duration>,
-    growing: HashMap<MessageId, Draft>,
-    /// Messages that were answered: what was said before that may still be heard.
+    growing: HashMap<MessageId, AnswerDraft>,
+    /// Messages that were answered: earlier events about them may still arrive.
     ended: VecDeque<MessageId>,
     next: Instant,
 }
 
-impl Drafts {
+impl AnswerDrafts {
     pub fn new(platform: &str, pace: Option<Duration>) -> Self {
         Self {
             platform: platform.to_owned(),
@@ -71,38 +71,46 @@ impl Drafts {
         }
     }
 
-    /// Takes what an agent says.
-    pub fn hear(&mut self, event: TalkEvent) {
+    /// Applies an event to the draft of its message.
+    pub fn apply_event(&mut self, event: ConversationEvent) {
         let (platform, conversation, message, text) = match event {
-            TalkEvent::Delta { platform, conversation, message, text } => (platform, conversation, message, text),
-            TalkEvent::Step { platform, conversation, message, text } => {
+            ConversationEvent::Delta { platform, conversation, message, text } => {
+                (platform, conversation, message, text)
+            }
+            ConversationEvent::Step { platform, conversation, message, text } => {
                 (platform, conversation, message, format!("\n> {text}\n\n"))
             }
-            TalkEvent::Heard { .. } | TalkEvent::Said { .. } | TalkEvent::Worktrees => return,
+            ConversationEvent::Heard { .. } | ConversationEvent::Said { .. } | ConversationEvent::Worktrees => return,
         };
         if self.pace.is_none() || platform != self.platform || self.ended.contains(&message) {
             return;
         }
         if !self.growing.contains_key(&message) {
-            // A short answer comes whole.
-            self.next = self.next.max(Instant::now() + FIRST);
+            // A short answer is shown only when it is complete.
+            self.next = self.next.max(Instant::now() + FIRST_DRAFT_DELAY);
         }
-        let new =
-            || Draft { conversation, message, words: String::new(), shown_as: None, uncertain: false, changed: false };
-        self.growing.entry(message).or_insert_with(new).add(&text);
+        let new = || AnswerDraft {
+            conversation,
+            message,
+            words: String::new(),
+            shown_as: None,
+            uncertain: false,
+            changed: false,
+        };
+        self.growing.entry(message).or_insert_with(new).append_text(&text);
     }
 
-    /// A message is answered; its draft must not come back.
-    pub fn end(&mut self, message: MessageId) {
+    /// Ends the draft of an answered message; later events must not recreate it.
+    pub fn end_draft(&mut self, message: MessageId) {
         self.growing.remove(&message);
         self.ended.push_back(message);
-        if self.ended.len() > ENDED {
+        if self.ended.len() > MAX_ENDED_MESSAGES {
             self.ended.pop_front();
         }
     }
 
-    /// Waits until something is to be shown; for ever where nothing is.
-    pub async fn due(&self) {
+    /// Waits until a draft is to be shown; forever if there is none.
+    pub async fn wait_until_due(&self) {
         if self.growing.values().any(|draft| draft.changed) {
             tokio::time::sleep_until(self.next).await;
         } else {
@@ -110,8 +118,8 @@ impl Drafts {
         }
     }
 
-    /// What is to be shown now.
-    pub fn ready(&mut self) -> impl Iterator<Item = &mut Draft> {
+    /// Returns the drafts that are to be shown now.
+    pub fn take_ready(&mut self) -> impl Iterator<Item = &mut AnswerDraft> {
         self.next = Instant::now() + self.pace.unwrap_or_default();
         self.growing.values_mut().filter_map(|draft| std::mem::take(&mut draft.changed).then_some(draft))
     }

@@ -1,79 +1,86 @@
-//! Takes what platforms say, many at once: whoever comes while the store writes is written with the
-//! next ones, in one transaction, so that a slow disk holds nobody up for long.
+//! Writes events of platforms in batches: events that arrive during a write go into the next transaction
+//! together, so that a slow disk blocks no sender for long.
 
 use grove_store::{NewEvent, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant};
 
-/// How many wait at most; more have to wait before they are taken.
-const WAITING: usize = 1024;
-/// How many are written together at most.
-const TOGETHER: usize = 256;
-/// A disk that takes so long is slow: it is worth while to wait a part of that for others.
-const SLOW: Duration = Duration::from_millis(4);
-/// No longer than that.
-const PATIENCE: Duration = Duration::from_millis(5);
+/// The maximum number of waiting events; further senders have to wait for a place.
+const MAX_WAITING_EVENTS: usize = 1024;
+/// The maximum number of events per transaction.
+const MAX_EVENTS_PER_WRITE: usize = 256;
+/// A write that takes this long means a slow disk: waiting a part of that time for more events is
+/// worthwhile.
+const SLOW_WRITE_THRESHOLD: Duration = Duration::from_millis(4);
+/// The maximum time to wait for more events.
+const MAX_BATCH_WAIT: Duration = Duration::from_millis(5);
 
-type Answer = oneshot::Sender<Result<bool, StoreError>>;
+type WriteResultSender = oneshot::Sender<Result<bool, StoreError>>;
 
-/// Where events are put. Cheap to clone.
+/// Accepts events. Cheap to clone.
 #[derive(Clone)]
-pub struct Letterbox {
-    letters: mpsc::Sender<(NewEvent, Answer)>,
+pub struct EventWriter {
+    letters: mpsc::Sender<(NewEvent, WriteResultSender)>,
 }
 
-impl Letterbox {
-    /// `new` is called whenever something new was kept.
+impl EventWriter {
+    /// Creates a writer, which calls `new` whenever a new event was stored.
     pub fn new(store: Store, new: impl Fn() + Send + Sync + 'static) -> Self {
-        let (letters, taken) = mpsc::channel(WAITING);
-        tokio::spawn(write(store, taken, new));
+        let (letters, taken) = mpsc::channel(MAX_WAITING_EVENTS);
+        tokio::spawn(write_events(store, taken, new));
         Self { letters }
     }
 
-    /// Keeps an event; it is in the store when this returns. Whether it is new.
-    pub async fn keep(&self, event: NewEvent) -> Result<bool, StoreError> {
-        let closed = || StoreError::Other("the letterbox is closed".to_owned());
+    /// Stores an event; it is in the store when this returns. Returns whether it is new.
+    pub async fn store_event(&self, event: NewEvent) -> Result<bool, StoreError> {
+        let closed = || StoreError::Other("the event writer is closed".to_owned());
         let (answer, kept) = oneshot::channel();
         self.letters.send((event, answer)).await.map_err(|_| closed())?;
         kept.await.map_err(|_| closed())?
     }
 }
 
-async fn write(store: Store, mut taken: mpsc::Receiver<(NewEvent, Answer)>, new: impl Fn() + Send + Sync) {
+async fn write_events(
+    store: Store,
+    mut taken: mpsc::Receiver<(NewEvent, WriteResultSender)>,
+    new: impl Fn() + Send + Sync,
+) {
     let mut letters = Vec::new();
-    // How long it took of late, and how many there were: whoever was just answered may come again.
+    // The duration of the last write and its number of events: the senders that just got a result may send
+    // again.
     let (mut took, mut expected) = (Duration::ZERO, 0);
-    while taken.recv_many(&mut letters, TOGETHER).await > 0 {
-        if took >= SLOW {
-            wait_for_others(&mut taken, &mut letters, expected, (took / 4).min(PATIENCE)).await;
+    while taken.recv_many(&mut letters, MAX_EVENTS_PER_WRITE).await > 0 {
+        if took >= SLOW_WRITE_THRESHOLD {
+            wait_for_others(&mut taken, &mut letters, expected, (took / 4).min(MAX_BATCH_WAIT)).await;
         }
-        let (events, answers): (Vec<NewEvent>, Vec<Answer>) = letters.drain(..).unzip();
+        let (events, answers): (Vec<NewEvent>, Vec<WriteResultSender>) = letters.drain(..).unzip();
         let began = Instant::now();
         let kept = store.keep_events(&events).await;
         (took, expected) = ((took * 3 + began.elapsed()) / 4, events.len() + taken.len());
         match kept {
             Ok(fresh) => {
                 let any = fresh.contains(&true);
-                // Whoever asked may have left.
+                // The sender may have stopped waiting.
                 answers.into_iter().zip(fresh).for_each(|(answer, fresh)| _ = answer.send(Ok(fresh)));
                 if any {
                     new();
                 }
             }
-            Err(_) => each(&store, &events, answers, &new).await,
+            Err(_) => write_each_event(&store, &events, answers, &new).await,
         }
     }
 }
 
-/// Of two halves that write in turn, each would wait for the other: they are brought together.
+/// Waits for further events. Without this, two groups of senders that write in turn would each wait for the
+/// other; this brings them together.
 async fn wait_for_others(
-    taken: &mut mpsc::Receiver<(NewEvent, Answer)>,
-    letters: &mut Vec<(NewEvent, Answer)>,
+    taken: &mut mpsc::Receiver<(NewEvent, WriteResultSender)>,
+    letters: &mut Vec<(NewEvent, WriteResultSender)>,
     expected: usize,
     patience: Duration,
 ) {
     let until = Instant::now() + patience;
-    while letters.len() < expected.min(TOGETHER) {
+    while letters.len() < expected.min(MAX_EVENTS_PER_WRITE) {
         match tokio::time::timeout_at(until, taken.recv()).await {
             Ok(Some(letter)) => letters.push(letter),
             Ok(None) | Err(_) => return,
@@ -81,8 +88,14 @@ async fn wait_for_others(
     }
 }
 
-/// One bad event, or a store that is away, must not be everybody's answer.
-async fn each(store: &Store, events: &[NewEvent], answers: Vec<Answer>, new: &(impl Fn() + Sync)) {
+/// Writes each event on its own, so that one bad event, or a store that is down, does not decide the result
+/// of all.
+async fn write_each_event(
+    store: &Store,
+    events: &[NewEvent],
+    answers: Vec<WriteResultSender>,
+    new: &(impl Fn() + Sync),
+) {
     for (event, answer) in events.iter().zip(answers) {
         let kept = store.keep_events(std::slice::from_ref(event)).await.map(|fresh| fresh == [true]);
         if matches!(kept, Ok(true)) {

@@ -1,4 +1,4 @@
-//! What was said goes to its platform, and what a platform said is kept.
+//! Delivers answers to platforms, and stores the events of platforms.
 
 pub mod draft;
 pub mod event_writer;

@@ -1,80 +1,79 @@
-//! Brings what was said to its platform: in order, once, and while it grows where people like that.
+//! Sends the outbox to a platform: in order, once, and also as drafts where the platform wants them.
 //!
-//! The outbox is what counts. A platform is asked to *show* a text under a name of ours, whether it has
-//! it already or not, so that doing it again after a crash changes nothing. One task does all of it for
-//! a platform, so that a growing answer is never written over the final one.
+//! The outbox is authoritative. A platform is asked to *show* a text under an id of ours, whether it already
+//! has the text or not, so that repeating it after a crash changes nothing. One task does this for a
+//! platform, so that a draft never overwrites the final answer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use grove_environments::lease::{LEASE, is_gone, this_process};
-use grove_model::{MessageId, Moment, Owner};
-use grove_store::{Manner, StoreError, Unsent};
+use grove_environments::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
+use grove_model::{MessageId, Moment, ProcessOwner};
+use grove_store::{OutboxKind, StoreError, UnsentMessage};
 use jiff::SignedDuration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::conversations::{TalkEvent, Talks};
-use crate::delivery::draft::Drafts;
+use crate::conversations::{ConversationEvent, Conversations};
+use crate::delivery::draft::AnswerDrafts;
 
-/// How often is looked without being told to: for what another process said.
-const LOOK: Duration = Duration::from_secs(2);
-/// How much is looked at together.
-const TOGETHER: i64 = 50;
-/// What comes after a failure, doubled each time, and at most.
-const PAUSE: (u64, u64) = (2, 300);
-/// A platform that does not say when is left alone for no longer than that, in seconds: what it does
-/// not take may be one letter.
-const REST: u64 = 10;
-/// After so many tries, which is a week, something that only ever fails is given up.
-const TRIES: i64 = 2_000;
+/// The interval of polling without a notification, for texts of other processes.
+const OUTBOX_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The number of texts that are loaded at once.
+const OUTBOX_BATCH_SIZE: i64 = 50;
+/// The delay after the first failure, doubled each time, and its maximum.
+const RETRY_BACKOFF_SECONDS: (u64, u64) = (2, 300);
+/// The maximum pause in seconds for a platform that names no time: it may refuse only a single text.
+const MAX_PLATFORM_BACKOFF_SECONDS: u64 = 10;
+/// A text that only ever fails is given up after this many attempts, which take a week.
+const MAX_DELIVERY_ATTEMPTS: i64 = 2_000;
 
-/// A text that a platform is to show.
+/// A text for a platform to show.
 #[derive(Clone, Debug)]
-pub struct Letter<'a> {
+pub struct OutgoingText<'a> {
     /// The platform's own id of the conversation.
     pub conversation: &'a str,
-    /// Our name for it, by which it can be found there.
+    /// Our id of the text, by which it can be found on the platform.
     pub name: MessageId,
     pub text: &'a str,
-    /// What it is called there, as [`Platform::show`] gave it, if it was shown before.
+    /// The platform's id of the text, as returned by [`Platform::show_text`], if it was shown before.
     pub shown_as: Option<&'a str>,
-    /// It may be there although nobody noted it: look first.
+    /// The text may be on the platform without a record of it: look for it first.
     pub uncertain: bool,
-    /// It still grows.
+    /// The text is a draft.
     pub growing: bool,
 }
 
-/// Why a platform did not show something.
+/// The reason why a platform did not show a text.
 #[derive(Debug, thiserror::Error)]
-pub enum NotShown {
-    /// It may go later; if the platform said when, then not before.
+pub enum DeliveryError {
+    /// It may succeed later; if the platform named a time, not before that.
     #[error("{why}")]
     Later { after: Option<Duration>, why: String },
     #[error("{0}")]
     Never(String),
 }
 
-/// Somewhere that people read.
+/// A platform where people read answers.
 #[async_trait]
 pub trait Platform: Send + Sync {
     /// The adapter's name.
     fn name(&self) -> &str;
 
-    /// How often a growing answer may be shown anew; `None`: answers come whole.
-    fn pace(&self) -> Option<Duration>;
+    /// The minimum interval between updates of a draft; `None` if only complete answers are shown.
+    fn draft_interval(&self) -> Option<Duration>;
 
-    /// Shows a text, by changing what is there or by adding to it; what it is called there then.
-    async fn show(&self, letter: &Letter<'_>) -> Result<String, NotShown>;
+    /// Shows a text by changing the existing one or adding a new one. Returns the platform's id of it.
+    async fn show_text(&self, letter: &OutgoingText<'_>) -> Result<String, DeliveryError>;
 }
 
-/// Sends until `ending` says so, and then what is ready.
-pub async fn serve(talks: Arc<Talks>, platform: Arc<dyn Platform>, mut ending: watch::Receiver<bool>) {
-    let mut sender = Sender { talks: talks.clone(), platform, rest_until: Instant::now(), failures: 0 };
-    let mut drafts = Drafts::new(sender.platform.name(), sender.platform.pace());
-    let mut events = talks.watch();
+/// Sends until `ending` is set, and then everything that is ready.
+pub async fn run_outbox(talks: Arc<Conversations>, platform: Arc<dyn Platform>, mut ending: watch::Receiver<bool>) {
+    let mut sender = OutboxSender { talks: talks.clone(), platform, rest_until: Instant::now(), failures: 0 };
+    let mut drafts = AnswerDrafts::new(sender.platform.name(), sender.platform.draft_interval());
+    let mut events = talks.subscribe_events();
     let mut look = true;
     while !*ending.borrow_and_update() {
         if look {
@@ -82,31 +81,31 @@ pub async fn serve(talks: Arc<Talks>, platform: Arc<dyn Platform>, mut ending: w
         }
         let rest = sender.rest_until;
         look = tokio::select! {
-            event = events.recv() => heard(event, &mut drafts, sender.platform.name()),
-            () = drafts.due(), if Instant::now() >= rest => {
+            event = events.recv() => handle_event(event, &mut drafts, sender.platform.name()),
+            () = drafts.wait_until_due(), if Instant::now() >= rest => {
                 sender.send_all(&mut drafts).await;
-                // It may want to be left alone since then.
+                // The platform may have requested a pause since then.
                 if Instant::now() >= sender.rest_until {
                     sender.show_drafts(&mut drafts).await;
                 }
                 false
             }
-            () = tokio::time::sleep(LOOK) => true,
+            () = tokio::time::sleep(OUTBOX_POLL_INTERVAL) => true,
             _ = ending.changed() => true,
         };
     }
     sender.send_all(&mut drafts).await;
 }
 
-/// Whether there is something to send.
-fn heard(event: Result<TalkEvent, RecvError>, drafts: &mut Drafts, name: &str) -> bool {
+/// Applies an event to the drafts. Returns whether there is something to send.
+fn handle_event(event: Result<ConversationEvent, RecvError>, drafts: &mut AnswerDrafts, name: &str) -> bool {
     match event {
-        Ok(TalkEvent::Said { platform, answered, .. }) => {
-            answered.into_iter().for_each(|message| drafts.end(message));
+        Ok(ConversationEvent::Said { platform, answered, .. }) => {
+            answered.into_iter().for_each(|message| drafts.end_draft(message));
             platform == name
         }
         Ok(event) => {
-            drafts.hear(event);
+            drafts.apply_event(event);
             false
         }
         Err(RecvError::Lagged(_)) => true,
@@ -114,18 +113,18 @@ fn heard(event: Result<TalkEvent, RecvError>, drafts: &mut Drafts, name: &str) -
     }
 }
 
-struct Sender {
-    talks: Arc<Talks>,
+struct OutboxSender {
+    talks: Arc<Conversations>,
     platform: Arc<dyn Platform>,
-    /// The platform wants to be left alone until then.
+    /// The end of the pause that the platform requested.
     rest_until: Instant,
-    /// How often in a row it failed.
+    /// The number of failures in a row.
     failures: i64,
 }
 
-impl Sender {
-    /// Sends whatever is ready, as long as the platform takes it.
-    async fn send_all(&mut self, drafts: &mut Drafts) {
+impl OutboxSender {
+    /// Sends everything that is ready, until the platform refuses.
+    async fn send_all(&mut self, drafts: &mut AnswerDrafts) {
         while Instant::now() >= self.rest_until {
             match self.send_some(drafts).await {
                 Ok(true) => {}
@@ -138,41 +137,46 @@ impl Sender {
         }
     }
 
-    /// Whether anything was sent, so that there may be more behind it.
-    async fn send_some(&mut self, drafts: &mut Drafts) -> Result<bool, StoreError> {
+    /// Sends a batch. Returns whether anything was sent, in which case there may be more.
+    async fn send_some(&mut self, drafts: &mut AnswerDrafts) -> Result<bool, StoreError> {
         let mut any = false;
-        for unsent in self.talks.store.unsent(self.platform.name(), TOGETHER).await? {
+        for unsent in self.talks.store.next_unsent(self.platform.name(), OUTBOX_BATCH_SIZE).await? {
             if Instant::now() < self.rest_until {
                 return Ok(false);
             }
             let now = Moment::now();
-            // Somebody else is at it. What is ours is from an earlier try that was cut short.
-            let busy = |sender: &Owner| sender != this_process() && !is_gone(sender, unsent.sender_until, now);
+            // Another process is sending this text. A text with our own mark is from an earlier attempt that
+            // was interrupted.
+            let busy = |sender: &ProcessOwner| sender != this_process() && !is_gone(sender, unsent.sender_until, now);
             if unsent.sender.as_ref().is_some_and(busy)
-                || !self.talks.store.take_unsent(&unsent, this_process(), now.plus(LEASE)).await?
+                || !self
+                    .talks
+                    .store
+                    .take_unsent(&unsent, this_process(), now.add_duration(OWNER_LEASE_DURATION))
+                    .await?
             {
                 continue;
             }
-            if let (Manner::Answer, Some(message)) = (unsent.manner, unsent.message) {
-                drafts.end(message);
+            if let (OutboxKind::Answer, Some(message)) = (unsent.manner, unsent.message) {
+                drafts.end_draft(message);
             }
-            self.send(&unsent).await?;
+            self.send_text(&unsent).await?;
             any = true;
         }
         Ok(any)
     }
 
-    async fn send(&mut self, unsent: &Unsent) -> Result<(), StoreError> {
+    async fn send_text(&mut self, unsent: &UnsentMessage) -> Result<(), StoreError> {
         let store = self.talks.store.clone();
-        // An answer and what it grew from are one thing there.
+        // An answer and its draft are the same text on the platform.
         let (name, shown_as, may_be_draft) = match (unsent.manner, unsent.message) {
-            (Manner::Answer, Some(message)) => {
-                let unnoted = unsent.draft.is_none() && unsent.had_agent && self.platform.pace().is_some();
+            (OutboxKind::Answer, Some(message)) => {
+                let unnoted = unsent.draft.is_none() && unsent.had_agent && self.platform.draft_interval().is_some();
                 (message, unsent.draft.as_deref(), unnoted)
             }
             _ => (unsent.id, None, false),
         };
-        let letter = Letter {
+        let letter = OutgoingText {
             conversation: &unsent.conversation,
             name,
             text: &unsent.text,
@@ -180,35 +184,35 @@ impl Sender {
             uncertain: unsent.tries > 0 || may_be_draft,
             growing: false,
         };
-        match self.platform.show(&letter).await {
+        match self.platform.show_text(&letter).await {
             Ok(shown_as) => {
                 self.failures = 0;
-                store.sent(unsent.id, &shown_as).await
+                store.mark_sent(unsent.id, &shown_as).await
             }
-            Err(NotShown::Later { after, why }) if unsent.tries < TRIES => {
-                self.rest(after);
-                let pause = after.unwrap_or(doubled(unsent.tries, PAUSE.1));
+            Err(DeliveryError::Later { after, why }) if unsent.tries < MAX_DELIVERY_ATTEMPTS => {
+                self.back_off(after);
+                let pause = after.unwrap_or(backoff_delay(unsent.tries, RETRY_BACKOFF_SECONDS.1));
                 let (platform, pause_s) = (self.platform.name(), pause.as_secs());
                 tracing::warn!("{platform} does not take an answer at the moment, again in {pause_s} s: {why}");
                 let pause = SignedDuration::try_from(pause).unwrap_or(SignedDuration::from_secs(60));
-                store.send_later(unsent.id, Moment::now().plus(pause), &why).await
+                store.send_later(unsent.id, Moment::now().add_duration(pause), &why).await
             }
-            Err(NotShown::Later { why, .. } | NotShown::Never(why)) => {
+            Err(DeliveryError::Later { why, .. } | DeliveryError::Never(why)) => {
                 tracing::error!("{} does not take an answer, it stays in the store: {why}", self.platform.name());
                 store.send_never(unsent.id, &why).await
             }
         }
     }
 
-    /// Leaves the platform alone for as long as it said, or a little longer each time.
-    fn rest(&mut self, after: Option<Duration>) {
-        self.rest_until = Instant::now() + after.unwrap_or(doubled(self.failures, REST));
+    /// Pauses for as long as the platform requested, or a little longer each time.
+    fn back_off(&mut self, after: Option<Duration>) {
+        self.rest_until = Instant::now() + after.unwrap_or(backoff_delay(self.failures, MAX_PLATFORM_BACKOFF_SECONDS));
         self.failures = self.failures.saturating_add(1);
     }
 
-    async fn show_drafts(&mut self, drafts: &mut Drafts) {
-        for draft in drafts.ready() {
-            // Whatever was said before it comes first, or it would stand above that for ever.
+    async fn show_drafts(&mut self, drafts: &mut AnswerDrafts) {
+        for draft in drafts.take_ready() {
+            // Earlier texts are sent first, or the draft would stay above them forever.
             match self.talks.store.has_unsent(self.platform.name(), &draft.conversation).await {
                 Ok(false) => {}
                 Ok(true) => {
@@ -221,18 +225,18 @@ impl Sender {
                     return;
                 }
             }
-            let letter = Letter {
+            let letter = OutgoingText {
                 conversation: &draft.conversation,
                 name: draft.message,
-                text: &draft.text(),
+                text: &draft.shown_text(),
                 shown_as: draft.shown_as.as_deref(),
                 uncertain: draft.uncertain,
                 growing: true,
             };
-            match self.platform.show(&letter).await {
+            match self.platform.show_text(&letter).await {
                 Ok(shown_as) => {
                     if draft.shown_as.as_ref() != Some(&shown_as) {
-                        // Found again by its name if this fails.
+                        // If this fails, the draft is found again by its id.
                         if let Err(error) = self.talks.store.keep_draft(draft.message, &shown_as).await {
                             tracing::warn!("a growing answer could not be noted: {error}");
                         }
@@ -241,11 +245,11 @@ impl Sender {
                     draft.uncertain = false;
                 }
                 Err(error) => {
-                    // The whole answer comes anyway.
+                    // The complete answer is sent anyway.
                     tracing::info!("{} does not show a growing answer: {error}", self.platform.name());
-                    if let NotShown::Later { after, .. } = error {
+                    if let DeliveryError::Later { after, .. } = error {
                         draft.uncertain = true;
-                        self.rest(after);
+                        self.back_off(after);
                         return;
                     }
                 }
@@ -254,7 +258,7 @@ impl Sender {
     }
 }
 
-/// What comes after so many failures.
-fn doubled(failures: i64, most: u64) -> Duration {
-    Duration::from_secs(PAUSE.0.saturating_mul(1 << failures.clamp(0, 16)).min(most))
+/// Returns the delay after a number of failures.
+fn backoff_delay(failures: i64, most: u64) -> Duration {
+    Duration::from_secs(RETRY_BACKOFF_SECONDS.0.saturating_mul(1 << failures.clamp(0, 16)).min(most))
 }

@@ -1,5 +1,5 @@
-//! After the answer: what a run left is pushed, where that is wanted. The answer is kept before that, so
-//! that no remote can keep it waiting or take it along.
+//! Pushes the commits of a run after its answer, if configured. The answer is stored first, so that no
+//! remote can delay or lose it.
 
 use std::time::Duration;
 
@@ -9,37 +9,37 @@ use grove_model::{Codebase, CommitSha, Environment};
 use grove_store::TurnKey;
 
 use crate::replies;
-use crate::turn::Broken;
-use crate::turn_context::Desk;
+use crate::turn::TurnError;
+use crate::turn_context::TurnContext;
 
-/// How long a remote may take.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// The same when the server ends, which waits for no more than half a minute.
-const LAST: Duration = Duration::from_secs(20);
+/// The time that a push may take.
+const PUSH_TIMEOUT: Duration = Duration::from_secs(120);
+/// The time that a push may take when the server shuts down, which takes at most half a minute.
+const SHUTDOWN_PUSH_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where an agent worked, and where the branch was before.
+/// The environment where an agent worked, and the commit of its branch before that.
 #[derive(Debug)]
-pub struct Left {
+pub struct PushCandidate {
     codebase: Codebase,
     environment: Environment,
     before: Option<CommitSha>,
 }
 
-impl Desk<'_> {
-    /// What a run may leave to be pushed, if that is wanted.
-    pub(super) async fn to_be_left(&self, place: &WorkDir) -> Result<Option<Box<Left>>, Broken> {
+impl TurnContext<'_> {
+    /// Returns what a run may leave to push, if pushing is configured.
+    pub(super) async fn to_be_left(&self, place: &WorkDir) -> Result<Option<Box<PushCandidate>>, TurnError> {
         let WorkDir::Isolated(ready) = place else { return Ok(None) };
-        if self.talks.settings.push() != PushPolicy::Auto {
+        if self.talks.settings.push_policy() != PushPolicy::Auto {
             return Ok(None);
         }
         let (codebase, environment) = (ready.codebase.clone(), ready.environment.clone());
-        let before = self.talks.isolation.tip(&codebase, &environment).await?;
-        Ok(Some(Box::new(Left { codebase, environment, before })))
+        let before = self.talks.isolation.head_commit(&codebase, &environment).await?;
+        Ok(Some(Box::new(PushCandidate { codebase, environment, before })))
     }
 
-    /// Pushes what a run left, and says so.
-    pub(super) async fn push_left(&self, key: &TurnKey, left: &Left) {
-        let Left { codebase, environment, before } = left;
+    /// Pushes the commits that a run left, and reports it.
+    pub(super) async fn push_left(&self, key: &TurnKey, left: &PushCandidate) {
+        let PushCandidate { codebase, environment, before } = left;
         let (isolation, branch) = (&self.talks.isolation, environment.branch.as_str());
         match isolation.left_commits(codebase, environment, before.as_ref()).await {
             Ok(true) => {}
@@ -49,18 +49,18 @@ impl Desk<'_> {
         let mut ending = self.talks.ending.subscribe();
         let at_the_end = async {
             drop(ending.wait_for(|ending| *ending).await);
-            tokio::time::sleep(LAST).await;
+            tokio::time::sleep(SHUTDOWN_PUSH_TIMEOUT).await;
         };
         let words = tokio::select! {
-            pushed = isolation.push(codebase, environment, None) => replies::pushed_after_run(branch, pushed),
-            () = tokio::time::sleep(PATIENCE) => replies::not_pushed_in_time(branch),
+            pushed = isolation.push_branch(codebase, environment, None) => replies::pushed_after_run(branch, pushed),
+            () = tokio::time::sleep(PUSH_TIMEOUT) => replies::not_pushed_in_time(branch),
             () = at_the_end => replies::not_pushed_in_time(branch),
         };
         self.say_after(key, words).await;
     }
 
     async fn say_after(&self, key: &TurnKey, words: String) {
-        if let Err(error) = self.say(key, &[words]).await {
+        if let Err(error) = self.send_notices(key, &[words]).await {
             tracing::warn!("what became of a push could not be said: {error}");
         }
     }

@@ -1,163 +1,173 @@
-//! Words for the agent: the right place, then the agent in it.
+//! Messages for the agent: finds the environment, then runs the agent in it.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grove_agents::agent::{Agent, AgentError, Cancel, Tools};
-use grove_environments::create::{CreatedBy, Wish};
-use grove_environments::integrate::pull_request::PullRequestNews;
+use grove_agents::agent::{Agent, AgentError, CancelReason, ToolPolicy};
+use grove_environments::create::{CreateRequest, EnvironmentCreator};
+use grove_environments::integrate::pull_request::PullRequestUpdate;
 use grove_environments::problem::Problem;
-use grove_environments::ready::{Folder, Ready, WorkDir};
-use grove_model::{Codebase, Hints, Moment};
+use grove_environments::ready::{EnvironmentReadiness, ReadyFolder, WorkDir};
+use grove_model::{Codebase, Moment, WorkHints};
 use grove_store::TurnKey;
 use jiff::SignedDuration;
 use tokio::sync::watch;
 
-use crate::conversations::TalkEvent;
+use crate::conversations::ConversationEvent;
 use crate::replies;
-use crate::turn::{Broken, Ending};
-use crate::turn_context::Desk;
+use crate::turn::{TurnError, TurnOutcome};
+use crate::turn_context::TurnContext;
 
-/// What somebody wrote, and what an adapter knows beside it.
+/// The message of a person, and the context that an adapter adds.
 #[derive(Clone, Copy)]
-pub struct Written<'a> {
+pub struct WrittenMessage<'a> {
     pub text: &'a str,
     pub context: Option<&'a str>,
-    pub hints: &'a Hints,
+    pub hints: &'a WorkHints,
 }
 
-/// What is said to the agent.
-pub struct Said<'a> {
+/// A request to the agent.
+pub struct AgentRequest<'a> {
     pub text: &'a str,
-    /// What the person typed for that.
+    /// The text that the person typed.
     pub typed: &'a str,
     pub context: Option<&'a str>,
-    pub hints: &'a Hints,
-    /// What the agent may use for it.
-    pub tools: Tools,
-    /// The custom command that it comes from.
+    pub hints: &'a WorkHints,
+    /// The tools that the agent may use.
+    pub tools: ToolPolicy,
+    /// The custom command that the request comes from.
     pub command: Option<&'a str>,
 }
 
-impl<'a> From<Written<'a>> for Said<'a> {
-    fn from(Written { text, context, hints }: Written<'a>) -> Self {
-        Self { text, typed: text, context, hints, tools: Tools::default(), command: None }
+impl<'a> From<WrittenMessage<'a>> for AgentRequest<'a> {
+    fn from(WrittenMessage { text, context, hints }: WrittenMessage<'a>) -> Self {
+        Self { text, typed: text, context, hints, tools: ToolPolicy::default(), command: None }
     }
 }
 
-/// Where an agent can go.
-enum Found {
+/// The result of looking for an environment.
+enum FoundPlace {
     Place(WorkDir),
-    /// It was moved away meanwhile: choose again.
+    /// The environment was moved meanwhile: choose again.
     Moved,
-    /// Somebody does not want it any more.
+    /// The user stopped the turn.
     Stopped,
 }
 
-/// What is not worth a word in the store.
-const BRIEF: Duration = Duration::from_millis(200);
+/// The longest wait for an environment that is not recorded in the store; also the pause between retries.
+const PLACE_WAIT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a place that is moved away under us is chosen anew: a removal or an undo may take a while.
-const RESTLESS: Duration = Duration::from_secs(30);
+/// The time during which an environment that was moved is chosen again: a removal or an undo may take a
+/// while.
+const PLACE_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A size that is not older than this is not measured again after a run.
-const MEASURED: SignedDuration = SignedDuration::from_mins(1);
+/// A size that is newer than this is not measured again after a run.
+const REMEASURE_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 
-impl Desk<'_> {
-    /// Finds the place, runs the agent there, and gives its answer. Whatever stands in the way is the
-    /// answer instead, and no agent runs.
-    pub(super) async fn work(
+impl TurnContext<'_> {
+    /// Finds the environment, runs the agent in it, and returns its answer. If anything prevents that, the
+    /// answer describes the problem and no agent runs.
+    pub(super) async fn answer_with_agent(
         &self,
         key: &TurnKey,
-        said: Said<'_>,
-        cancelled: watch::Receiver<Option<Cancel>>,
-    ) -> Result<Ending, Broken> {
+        said: AgentRequest<'_>,
+        cancelled: watch::Receiver<Option<CancelReason>>,
+    ) -> Result<TurnOutcome, TurnError> {
         let store = &self.talks.store;
         let codebase = self.talks.codebase_of(self.conversation).await?;
         if codebase.is_none() && self.conversation.codebase.is_some() {
             return Err(replies::codebase_gone().into());
         }
-        let agent = self.agent(codebase.as_ref())?;
+        let agent = self.choose_agent(codebase.as_ref())?;
         let mut told = false;
         let began = Instant::now();
-        while began.elapsed() < RESTLESS {
+        while began.elapsed() < PLACE_RETRY_TIMEOUT {
             let place = match &codebase {
                 None => {
                     let path = self.without_codebase(key).await?;
-                    let ready = Folder::ready(self.talks.settings.home(), path.clone()).await;
+                    let ready = ReadyFolder::wait_for_turn(self.talks.settings.home_path(), path.clone()).await;
                     WorkDir::NoCodebase(ready.map_err(|error| replies::no_scratch(&path, &error))?)
                 }
-                Some(codebase) => match Box::pin(self.isolated(key, codebase, &said, &mut told, &cancelled)).await? {
-                    Found::Place(place) => place,
-                    Found::Moved => {
-                        tokio::time::sleep(BRIEF).await;
-                        continue;
+                Some(codebase) => {
+                    match Box::pin(self.prepare_environment(key, codebase, &said, &mut told, &cancelled)).await? {
+                        FoundPlace::Place(place) => place,
+                        FoundPlace::Moved => {
+                            tokio::time::sleep(PLACE_WAIT_INTERVAL).await;
+                            continue;
+                        }
+                        FoundPlace::Stopped => return Ok(TurnOutcome::stopped_early()),
                     }
-                    Found::Stopped => return Ok(Ending::stopped()),
-                },
+                }
             };
-            // Nothing begins that somebody has stopped already, or after the end has begun.
+            // Nothing starts after the user stopped the turn or the shutdown began.
             if cancelled.borrow().is_some() {
-                return Ok(Ending::stopped());
+                return Ok(TurnOutcome::stopped_early());
             }
             if *self.talks.ending.borrow() {
-                return Err(Broken::PutBack);
+                return Err(TurnError::PutBack);
             }
             store.agent_starts(key, self.message.id).await?;
             let left = self.to_be_left(&place).await?;
-            let ran = self.run(key, &*agent, &place, &said, &cancelled).await?;
-            self.measure(&place);
+            let ran = self.run_agent(key, &*agent, &place, &said, &cancelled).await?;
+            self.measure_environment(&place);
             match ran {
                 Ok(outcome) => {
-                    let ending = self.answer(&*agent, &said, outcome)?;
+                    let ending = self.to_turn_outcome(&*agent, &said, outcome)?;
                     let left = left.filter(|_| cancelled.borrow().is_none());
-                    return Ok(Ending { left, ..ending });
+                    return Ok(TurnOutcome { left, ..ending });
                 }
-                Err(AgentError::Moved(_)) if place.is_isolated() => tokio::time::sleep(BRIEF).await,
+                Err(AgentError::Moved(_)) if place.is_isolated() => tokio::time::sleep(PLACE_WAIT_INTERVAL).await,
                 Err(error) => return Err(Problem::from(error).into()),
             }
         }
-        Err(replies::restless().into())
+        Err(replies::unstable_place_problem().into())
     }
 
-    /// Whom the conversation talks to, if it is there.
-    pub(super) fn agent(&self, codebase: Option<&Codebase>) -> Result<Arc<dyn Agent>, Problem> {
+    /// Returns the agent of the conversation, if it is installed.
+    pub(super) fn choose_agent(&self, codebase: Option<&Codebase>) -> Result<Arc<dyn Agent>, Problem> {
         let of_codebase = codebase.and_then(|codebase| codebase.ai_assistant_type.as_deref());
         let wanted = self.conversation.agent.as_deref().or(of_codebase);
-        let agent = self.talks.agents.choose(wanted, &self.message.via)?;
-        agent.installed()?;
+        let agent = self.talks.agents.choose_agent(wanted, &self.message.via)?;
+        agent.check_installed()?;
         Ok(agent)
     }
 
-    /// The environment of the work, ready for an agent.
-    async fn isolated(
+    /// Prepares the environment of the work for an agent.
+    async fn prepare_environment(
         &self,
         key: &TurnKey,
         codebase: &Codebase,
-        said: &Said<'_>,
+        said: &AgentRequest<'_>,
         told: &mut bool,
-        cancelled: &watch::Receiver<Option<Cancel>>,
-    ) -> Result<Found, Broken> {
+        cancelled: &watch::Receiver<Option<CancelReason>>,
+    ) -> Result<FoundPlace, TurnError> {
         let hints = said.hints;
-        let wish = Wish {
-            work: hints.work(&self.conversation.name)?,
+        let wish = CreateRequest {
+            work: hints.to_work(&self.conversation.name)?,
             branch: None,
             from: None,
-            hints: grove_environments::create::Hints {
+            hints: grove_environments::create::CreateHints {
                 linked_issues: hints.linked_issues.clone(),
                 linked_prs: hints.linked_prs.clone(),
                 suggested_branch: hints.suggested_branch.clone(),
                 legacy_path: None,
             },
-            conversation: Some(self.reference()),
-            by: CreatedBy { platform: Some(self.conversation.platform.clone()), user: self.message.user.clone() },
+            conversation: Some(self.conversation_ref()),
+            by: EnvironmentCreator {
+                platform: Some(self.conversation.platform.clone()),
+                user: self.message.user.clone(),
+            },
         };
-        let outcome = self.isolation().create(codebase, &wish).await.map_err(Broken::blocked)?;
+        let outcome = self
+            .environments_with_notices()
+            .create_environment(codebase, &wish)
+            .await
+            .map_err(TurnError::from_blocked)?;
         if let Some(pull_request) = &hints.pull_request {
             let branch = hints.pr_branch.clone().filter(|_| !hints.is_fork_pr);
-            let news = PullRequestNews { pull_request: (**pull_request).clone(), branch };
+            let news = PullRequestUpdate { pull_request: (**pull_request).clone(), branch };
             self.talks.isolation.pull_request_changed(codebase, &news).await?;
         }
         if !*told {
@@ -166,15 +176,15 @@ impl Desk<'_> {
                 notices.push(replies::removed_meanwhile(branch));
             }
             let new_here = self.conversation.environment != Some(outcome.environment.id);
-            notices.extend(replies::place(&outcome, hints, new_here));
-            self.say(key, &notices).await?;
+            notices.extend(replies::place_notices(&outcome, hints, new_here));
+            self.send_notices(key, &notices).await?;
             if self.conversation.removed_branch.is_some() {
                 self.talks.store.told_of_removal(self.conversation.id).await?;
             }
-            self.talks.tell_watchers(TalkEvent::Worktrees);
+            self.talks.tell_watchers(ConversationEvent::Worktrees);
             *told = true;
         }
-        let ready = self.talks.isolation.ready(codebase, &outcome.environment);
+        let ready = self.talks.isolation.wait_for_environment(codebase, &outcome.environment);
         tokio::pin!(ready);
         let (mut ending, mut cancelled) = (self.talks.ending.subscribe(), cancelled.clone());
         let mut waits = false;
@@ -182,52 +192,52 @@ impl Desk<'_> {
             tokio::select! {
                 biased;
                 ready = &mut ready => return Ok(match ready? {
-                    Ready::Here(ready) => Found::Place(WorkDir::Isolated(ready)),
-                    Ready::Changed => Found::Moved,
+                    EnvironmentReadiness::Here(ready) => FoundPlace::Place(WorkDir::Isolated(ready)),
+                    EnvironmentReadiness::Changed => FoundPlace::Moved,
                 }),
-                () = async { drop(cancelled.wait_for(Option::is_some).await) } => return Ok(Found::Stopped),
-                () = async { drop(ending.wait_for(|ending| *ending).await) } => return Err(Broken::PutBack),
-                // Another conversation works there, which may take long.
-                () = tokio::time::sleep(BRIEF), if !waits => {
+                () = async { drop(cancelled.wait_for(Option::is_some).await) } => return Ok(FoundPlace::Stopped),
+                () = async { drop(ending.wait_for(|ending| *ending).await) } => return Err(TurnError::PutBack),
+                // Another conversation uses the environment, which may take long.
+                () = tokio::time::sleep(PLACE_WAIT_INTERVAL), if !waits => {
                     waits = true;
-                    self.talks.store.is_harmless(key, self.message.id).await?;
+                    self.talks.store.mark_repeatable(key, self.message.id).await?;
                 }
             }
         }
     }
 
-    /// The conversation's own folder, or one made for it.
-    async fn without_codebase(&self, key: &TurnKey) -> Result<PathBuf, Broken> {
+    /// Returns the conversation's own folder, which is created if needed.
+    async fn without_codebase(&self, key: &TurnKey) -> Result<PathBuf, TurnError> {
         if let Some(cwd) = &self.conversation.cwd {
             let cwd = PathBuf::from(cwd);
             if !cwd.is_dir() {
                 return Err(replies::no_cwd(&cwd).into());
             }
-            // What was nobody's when it was chosen may be a codebase's by now.
+            // The folder may have become part of a codebase since it was chosen.
             return Ok(self.allowed_folder(&cwd).await?);
         }
-        let scratch = self.talks.scratch(self.conversation.id);
+        let scratch = self.talks.scratch_folder(self.conversation.id);
         if !scratch.is_dir() {
-            let codebases = self.talks.store.codebases().await?;
+            let codebases = self.talks.store.list_codebases().await?;
             if !codebases.is_empty() {
                 let names: Vec<&str> = codebases.iter().map(|codebase| codebase.name.as_str()).collect();
-                self.say(key, &[replies::choose_codebase(&names)]).await?;
+                self.send_notices(key, &[replies::choose_codebase(&names)]).await?;
             }
             fs::create_dir_all(&scratch).map_err(|error| replies::no_scratch(&scratch, &error))?;
         }
         Ok(scratch)
     }
 
-    /// Sees how large the environment has become, without anybody waiting for it.
-    fn measure(&self, place: &WorkDir) {
+    /// Measures the size of the environment in the background.
+    fn measure_environment(&self, place: &WorkDir) {
         let WorkDir::Isolated(ready) = place else { return };
-        if ready.environment.size_at.is_some_and(|at| Moment::now().since(at) < MEASURED) {
+        if ready.environment.size_at.is_some_and(|at| Moment::now().duration_since(at) < REMEASURE_INTERVAL) {
             return;
         }
         let (isolation, codebase) = (self.talks.isolation.clone(), ready.codebase.clone());
         let environment = ready.environment.clone();
         tokio::spawn(async move {
-            isolation.measure(&codebase, &[environment]).await;
+            isolation.measure_environments(&codebase, &[environment]).await;
         });
     }
 }

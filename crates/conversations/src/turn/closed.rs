@@ -1,17 +1,21 @@
-//! A conversation was closed.
+//! Handles the event that a conversation was closed.
 
-use grove_environments::cleanup::on_close::Closed;
+use grove_environments::cleanup::on_close::CloseOutcome;
 
 use crate::replies;
-use crate::turn::{Broken, Ending};
-use crate::turn_context::Desk;
+use crate::turn::{TurnError, TurnOutcome};
+use crate::turn_context::TurnContext;
 
-impl Desk<'_> {
-    pub(super) async fn closed(&self, merged: bool) -> Result<Ending, Broken> {
-        Ok(match self.talks.isolation.on_conversation_closed(&self.reference(), merged).await? {
-            // Whoever closed it does not wait for words about it.
-            Closed::None | Closed::Shared { .. } | Closed::Removed(_) => Ending::silent(),
-            Closed::Kept { environment, reason } => Ending::done(replies::kept(environment.branch.as_str(), &reason)),
+impl TurnContext<'_> {
+    pub(super) async fn handle_closed(&self, merged: bool) -> Result<TurnOutcome, TurnError> {
+        Ok(match self.talks.isolation.on_conversation_closed(&self.conversation_ref(), merged).await? {
+            // The person who closed it does not expect a reply.
+            CloseOutcome::None | CloseOutcome::Shared { .. } | CloseOutcome::Removed(_) => {
+                TurnOutcome::without_answer()
+            }
+            CloseOutcome::Kept { environment, reason } => {
+                TurnOutcome::from_answer(replies::kept_worktree_notice(environment.branch.as_str(), &reason))
+            }
         })
     }
 }

@@ -1,50 +1,52 @@
-//! A repository is heard of for the first time: it is cloned and registered.
+//! Clones and registers a repository that is used for the first time.
 
-use grove_agents::agent::Cancel;
+use grove_agents::agent::CancelReason;
 use grove_environments::codebases::CodebaseError;
 use grove_environments::problem::Problem;
-use grove_model::{Event, RepositoryHint};
+use grove_model::{IncomingPayload, RepositoryHint};
 use grove_store::TurnKey;
 use tokio::sync::watch;
 
 use crate::replies;
-use crate::turn::{Broken, Ending};
-use crate::turn_context::Desk;
+use crate::turn::{TurnError, TurnOutcome};
+use crate::turn_context::TurnContext;
 
-impl Desk<'_> {
-    /// The repository that the message is about, if the conversation has no codebase for it.
+impl TurnContext<'_> {
+    /// Returns the repository of the message, if the conversation has no codebase for it.
     pub(super) fn wanted_repository(&self) -> Option<&RepositoryHint> {
         match &self.message.event {
-            Event::Message { hints, .. } if self.conversation.codebase.is_none() => hints.repository.as_deref(),
+            IncomingPayload::Message { hints, .. } if self.conversation.codebase.is_none() => {
+                hints.repository.as_deref()
+            }
             _ => None,
         }
     }
 
-    /// Makes it the conversation's codebase. `Some`: somebody does not want that any more.
-    pub(super) async fn register(
+    /// Makes the repository the conversation's codebase. `Some` if the user stopped the turn meanwhile.
+    pub(super) async fn register_repository(
         &self,
         key: &TurnKey,
         repository: &RepositoryHint,
-        cancelled: &watch::Receiver<Option<Cancel>>,
-    ) -> Result<Option<Ending>, Broken> {
+        cancelled: &watch::Receiver<Option<CancelReason>>,
+    ) -> Result<Option<TurnOutcome>, TurnError> {
         let codebases = &self.talks.codebases;
         let failed = |error: CodebaseError| match error {
-            CodebaseError::Store(error) => Broken::Store(error),
-            other => Broken::Problem(replies::blocked(Problem::from(other))),
+            CodebaseError::Store(error) => TurnError::Store(error),
+            other => TurnError::Problem(replies::blocked_problem(Problem::from(other))),
         };
         let known = codebases.of_repository(repository).await.map_err(failed)?;
         let codebase = match known {
             Some(codebase) => codebase,
             None => {
-                self.say(key, &[replies::cloning(&repository.name)]).await?;
+                self.send_notices(key, &[replies::cloning_notice(&repository.name)]).await?;
                 let (mut ending, mut cancelled) = (self.talks.ending.subscribe(), cancelled.clone());
                 tokio::select! {
                     biased;
                     cloned = codebases.clone_workspace(repository) => cloned.map_err(failed)?,
                     () = async { drop(cancelled.wait_for(Option::is_some).await) } => {
-                        return Ok(Some(Ending::stopped()));
+                        return Ok(Some(TurnOutcome::stopped_early()));
                     }
-                    () = async { drop(ending.wait_for(|ending| *ending).await) } => return Err(Broken::PutBack),
+                    () = async { drop(ending.wait_for(|ending| *ending).await) } => return Err(TurnError::PutBack),
                 }
             }
         };

@@ -1,40 +1,40 @@
-//! A run: the agent at work in its place, in the right session, and what is said of it.
+//! A run: the agent works in its environment and session, and its events are reported.
 
-use grove_agents::agent::{Agent, AgentError, Cancel, Ended, Outcome, Run, Usage};
+use grove_agents::agent::{Agent, AgentError, AgentRun, CancelReason, RunEnd, RunOutcome, RunUsage};
 use grove_environments::ready::WorkDir;
-use grove_store::{End, Session, StoreError, TurnKey};
+use grove_store::{AgentSession, InboxOutcome, StoreError, TurnKey};
 use tokio::sync::{mpsc, watch};
 
 use crate::replies;
-use crate::turn::agent::Said;
-use crate::turn::session::Resumed;
-use crate::turn::stream::Hearing;
-use crate::turn::{Broken, Ending};
-use crate::turn_context::Desk;
+use crate::turn::agent::AgentRequest;
+use crate::turn::session::ResumedSession;
+use crate::turn::stream::AgentEventForwarder;
+use crate::turn::{TurnError, TurnOutcome};
+use crate::turn_context::TurnContext;
 
-/// What an agent may have said that nobody has heard yet.
-const UNHEARD: usize = 64;
+/// The number of events of an agent that can wait to be handled.
+const EVENT_CHANNEL_CAPACITY: usize = 64;
 
-impl Desk<'_> {
-    /// Runs the agent. Where it does not know its session any more, it begins a new one that is told
-    /// what was said lately.
-    pub(super) async fn run(
+impl TurnContext<'_> {
+    /// Runs the agent. If it does not know its session any more, starts a new one, which gets the recent
+    /// messages.
+    pub(super) async fn run_agent(
         &self,
         key: &TurnKey,
         agent: &dyn Agent,
         place: &WorkDir,
-        said: &Said<'_>,
-        cancelled: &watch::Receiver<Option<Cancel>>,
-    ) -> Result<Result<Outcome, AgentError>, Broken> {
-        let mut resumed = self.session(agent, place.path()).await?;
+        said: &AgentRequest<'_>,
+        cancelled: &watch::Receiver<Option<CancelReason>>,
+    ) -> Result<Result<RunOutcome, AgentError>, TurnError> {
+        let mut resumed = self.resume_session(agent, place.path()).await?;
         loop {
             if let (Some(command), Some(session)) = (said.command, &mut resumed.session) {
                 session.facts.last_command = Some(command.to_owned());
                 self.talks.store.keep_session(session).await?;
             }
             match self.run_in(&resumed, agent, place, said, cancelled).await? {
-                Ok(Outcome { ended: Ended::NoSession, .. }) if !resumed.is_new() => {
-                    self.say(key, &[replies::session_forgotten(agent.name())]).await?;
+                Ok(RunOutcome { ended: RunEnd::NoSession, .. }) if !resumed.is_new() => {
+                    self.send_notices(key, &[replies::session_forgotten(agent.name())]).await?;
                     resumed = self.new_session(agent, place.path(), true).await?;
                 }
                 ran => return Ok(ran),
@@ -42,69 +42,81 @@ impl Desk<'_> {
         }
     }
 
-    /// Runs the agent in a session that nobody comes back to.
+    /// Runs the agent in a session that is never resumed.
     pub(super) async fn run_once(
         &self,
         agent: &dyn Agent,
         place: &WorkDir,
-        said: &Said<'_>,
-        cancelled: &watch::Receiver<Option<Cancel>>,
-    ) -> Result<Result<Outcome, AgentError>, Broken> {
-        self.run_in(&Resumed::once(), agent, place, said, cancelled).await
+        said: &AgentRequest<'_>,
+        cancelled: &watch::Receiver<Option<CancelReason>>,
+    ) -> Result<Result<RunOutcome, AgentError>, TurnError> {
+        self.run_in(&ResumedSession::one_off_session(), agent, place, said, cancelled).await
     }
 
     async fn run_in(
         &self,
-        Resumed { session, wish, lately }: &Resumed,
+        ResumedSession { session, wish, lately }: &ResumedSession,
         agent: &dyn Agent,
         place: &WorkDir,
-        said: &Said<'_>,
-        cancelled: &watch::Receiver<Option<Cancel>>,
-    ) -> Result<Result<Outcome, AgentError>, Broken> {
-        // What was said before first, then the context, the person's own words last.
+        said: &AgentRequest<'_>,
+        cancelled: &watch::Receiver<Option<CancelReason>>,
+    ) -> Result<Result<RunOutcome, AgentError>, TurnError> {
+        // First the earlier messages, then the context, and last the person's own message.
         let parts = [lately.as_deref(), said.context, Some(said.text)];
         let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
         let prompt = if parts.len() > 1 { parts.join("\n\n") } else { said.text.to_owned() };
-        let (says, heard) = mpsc::channel(UNHEARD);
+        let (says, heard) = mpsc::channel(EVENT_CHANNEL_CAPACITY);
         let (wish, tools, cancel) = (wish.clone(), &said.tools, cancelled.clone());
         let before = session.as_ref().map(|session| session.facts.taken.into()).unwrap_or_default();
-        let hearing = Hearing::new(self, session.clone());
-        let run = agent.run(Run { place, prompt: &prompt, session: wish, before, tools, says, cancel });
-        let (ran, session) = tokio::join!(run, hearing.listen(heard));
+        let hearing = AgentEventForwarder::new(self, session.clone());
+        let run = agent.run_turn(AgentRun { place, prompt: &prompt, session: wish, before, tools, says, cancel });
+        let (ran, session) = tokio::join!(run, hearing.forward_events(heard));
         if let Ok(outcome) = &ran {
             self.keep_usage(agent, session, outcome.usage).await?;
         }
         Ok(ran)
     }
 
-    /// What a run took is the message's, and part of what its session has taken.
-    async fn keep_usage(&self, agent: &dyn Agent, session: Option<Session>, usage: Usage) -> Result<(), StoreError> {
-        if usage == Usage::default() {
+    /// Records the usage of a run for the message, and adds it to that of the session.
+    async fn keep_usage(
+        &self,
+        agent: &dyn Agent,
+        session: Option<AgentSession>,
+        usage: RunUsage,
+    ) -> Result<(), StoreError> {
+        if usage == RunUsage::default() {
             return Ok(());
         }
-        let usage = grove_store::Usage::from(usage);
+        let usage = grove_store::AgentUsage::from(usage);
         self.talks.store.add_usage(self.message, agent.name(), &usage).await?;
         let Some(mut session) = session else { return Ok(()) };
-        session.facts.taken = session.facts.taken.plus(usage);
+        session.facts.taken = session.facts.taken.combine_with(usage);
         self.talks.store.keep_session(&session).await
     }
 
-    pub(super) fn answer(&self, agent: &dyn Agent, said: &Said<'_>, outcome: Outcome) -> Result<Ending, Broken> {
-        let Outcome { text, left_out, ended, .. } = outcome;
-        // Cleaned before it is cut: half a secret is not known for one.
+    pub(super) fn to_turn_outcome(
+        &self,
+        agent: &dyn Agent,
+        said: &AgentRequest<'_>,
+        outcome: RunOutcome,
+    ) -> Result<TurnOutcome, TurnError> {
+        let RunOutcome { text, left_out, ended, .. } = outcome;
+        // Redacted before it is cut: half of a secret would not be recognized.
         let (text, dropped) = replies::last_part(&text);
-        let text = replies::shortened(&self.talks.redactor.clean(text), left_out + dropped);
+        let text = replies::shorten_answer(&self.talks.redactor.redact_text(text), left_out + dropped);
         let end = match ended {
-            Ended::Well => End::Done,
-            Ended::Badly { .. } | Ended::Failed(_) | Ended::NoSession => End::Failed,
-            Ended::OverBudget | Ended::TimedOut | Ended::Cancelled(Cancel::Stopped) => End::Interrupted,
-            Ended::Cancelled(Cancel::Draining) if self.talks.settings.retry_on_restart() => {
-                return Err(Broken::PutBack);
+            RunEnd::Well => InboxOutcome::Done,
+            RunEnd::Badly { .. } | RunEnd::Failed(_) | RunEnd::NoSession => InboxOutcome::Failed,
+            RunEnd::OverBudget | RunEnd::TimedOut | RunEnd::Cancelled(CancelReason::Stopped) => {
+                InboxOutcome::Interrupted
             }
-            Ended::Cancelled(Cancel::Draining) => End::Interrupted,
-            Ended::Cancelled(Cancel::LostTurn) => return Err(Broken::Store(StoreError::LostTurn)),
+            RunEnd::Cancelled(CancelReason::Draining) if self.talks.settings.retry_on_restart() => {
+                return Err(TurnError::PutBack);
+            }
+            RunEnd::Cancelled(CancelReason::Draining) => InboxOutcome::Interrupted,
+            RunEnd::Cancelled(CancelReason::LostTurn) => return Err(TurnError::Store(StoreError::LostTurn)),
         };
-        let words = self.talks.redactor.clean(said.typed);
-        Ok(Ending::new(Some(replies::ended(agent.name(), &ended, &text, &words)), end))
+        let words = self.talks.redactor.redact_text(said.typed);
+        Ok(TurnOutcome::new(Some(replies::run_end_reply(agent.name(), &ended, &text, &words)), end))
     }
 }

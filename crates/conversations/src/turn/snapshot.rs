@@ -1,7 +1,7 @@
-//! Words for an agent that only looks: at a commit laid out for it alone, beside the conversation's own
+//! Messages for an agent that only reads: it gets a snapshot of a commit, apart from the conversation's own
 //! environment and session.
 
-use grove_agents::agent::{Agent, AgentError, Cancel};
+use grove_agents::agent::{Agent, AgentError, CancelReason};
 use grove_environments::problem::Problem;
 use grove_environments::ready::WorkDir;
 use grove_model::Codebase;
@@ -9,32 +9,34 @@ use grove_store::TurnKey;
 use tokio::sync::watch;
 
 use crate::replies;
-use crate::turn::agent::Said;
-use crate::turn::{Broken, Ending};
-use crate::turn_context::Desk;
+use crate::turn::agent::AgentRequest;
+use crate::turn::{TurnError, TurnOutcome};
+use crate::turn_context::TurnContext;
 
-impl Desk<'_> {
-    pub(super) async fn read(
+impl TurnContext<'_> {
+    pub(super) async fn run_on_snapshot(
         &self,
         key: &TurnKey,
         codebase: &Codebase,
         agent: &dyn Agent,
-        said: &Said<'_>,
-        cancelled: watch::Receiver<Option<Cancel>>,
-    ) -> Result<Ending, Broken> {
+        said: &AgentRequest<'_>,
+        cancelled: watch::Receiver<Option<CancelReason>>,
+    ) -> Result<TurnOutcome, TurnError> {
         let isolation = &self.talks.isolation;
         let mut stop = cancelled.clone();
         let sight = tokio::select! {
             biased;
-            sight = isolation.sight(codebase, self.conversation.environment) => sight.map_err(Broken::blocked)?,
-            () = async { drop(stop.wait_for(Option::is_some).await) } => return Ok(Ending::stopped()),
+            sight = isolation.snapshot_target(codebase, self.conversation.environment) => sight.map_err(TurnError::from_blocked)?,
+            () = async { drop(stop.wait_for(Option::is_some).await) } => return Ok(TurnOutcome::stopped_early()),
         };
         if let Some(branch) = &sight.uncommitted_on {
-            self.say(key, &[replies::reads_commit(&sight.at, branch)]).await?;
+            self.send_notices(key, &[replies::reads_commit(&sight.at, branch)]).await?;
         }
-        // Not given up half way, so that nothing is left.
-        let ready =
-            isolation.begin_reading(codebase, &sight.at, agent.settings().timeout).await.map_err(Broken::blocked)?;
+        // Not cancelled halfway, so that nothing is left behind.
+        let ready = isolation
+            .begin_reading(codebase, &sight.at, agent.agent_settings().timeout)
+            .await
+            .map_err(TurnError::from_blocked)?;
         let reading = ready.reading.clone();
         let place = WorkDir::Reading(Box::new(ready));
         let read = self.read_there(key, agent, &place, said, &cancelled).await;
@@ -43,11 +45,11 @@ impl Desk<'_> {
         let words = replies::not_taken_away(&left);
         tracing::warn!("{words}");
         match read {
-            Ok(Ending { answer, end, .. }) => {
+            Ok(TurnOutcome { answer, end, .. }) => {
                 let answer = replies::with_text(&answer.unwrap_or_default(), &words);
-                Ok(Ending::new(Some(answer), end))
+                Ok(TurnOutcome::new(Some(answer), end))
             }
-            Err(Broken::Problem(problem)) => {
+            Err(TurnError::Problem(problem)) => {
                 let message = format!("{} {words}", problem.message);
                 Err(Problem { message, ..problem }.into())
             }
@@ -60,20 +62,20 @@ impl Desk<'_> {
         key: &TurnKey,
         agent: &dyn Agent,
         place: &WorkDir,
-        said: &Said<'_>,
-        cancelled: &watch::Receiver<Option<Cancel>>,
-    ) -> Result<Ending, Broken> {
-        // Nothing begins that somebody has stopped already, or after the end has begun.
+        said: &AgentRequest<'_>,
+        cancelled: &watch::Receiver<Option<CancelReason>>,
+    ) -> Result<TurnOutcome, TurnError> {
+        // Nothing starts after the user stopped the turn or the shutdown began.
         if cancelled.borrow().is_some() {
-            return Ok(Ending::stopped());
+            return Ok(TurnOutcome::stopped_early());
         }
         if *self.talks.ending.borrow() {
-            return Err(Broken::PutBack);
+            return Err(TurnError::PutBack);
         }
         self.talks.store.agent_starts(key, self.message.id).await?;
         match self.run_once(agent, place, said, cancelled).await? {
-            Ok(outcome) => self.answer(agent, said, outcome),
-            Err(AgentError::Moved(_)) => Err(replies::restless().into()),
+            Ok(outcome) => self.to_turn_outcome(agent, said, outcome),
+            Err(AgentError::Moved(_)) => Err(replies::unstable_place_problem().into()),
             Err(error) => Err(Problem::from(error).into()),
         }
     }

@@ -1,34 +1,34 @@
-//! What an agent says while it works, on its way to whoever looks on.
+//! Forwards the events of a working agent to subscribers.
 
 use grove_agents::agent::AgentEvent;
-use grove_environments::redact::CleanStream;
-use grove_store::Session;
+use grove_environments::redact::RedactedStream;
+use grove_store::AgentSession;
 use tokio::sync::mpsc;
 
-use crate::conversations::TalkEvent;
+use crate::conversations::ConversationEvent;
 use crate::replies;
-use crate::turn_context::Desk;
+use crate::turn_context::TurnContext;
 
-pub(super) struct Hearing<'a> {
-    desk: &'a Desk<'a>,
-    /// `None`: nobody comes back to it.
-    session: Option<Session>,
-    /// Shows whole lines, so that a secret is never cut in two; the stored answer is cleaned as a whole.
-    text: CleanStream,
-    /// Whether pieces of the present text were heard.
+pub(super) struct AgentEventForwarder<'a> {
+    desk: &'a TurnContext<'a>,
+    /// `None` if the session is never resumed.
+    session: Option<AgentSession>,
+    /// Forwards complete lines, so that a secret is never split; the stored answer is redacted as a whole.
+    text: RedactedStream,
+    /// Pieces of the current text were received.
     pieces: bool,
 }
 
-impl<'a> Hearing<'a> {
-    pub fn new(desk: &'a Desk<'a>, session: Option<Session>) -> Self {
-        Self { desk, session, text: CleanStream::new(desk.talks.redactor.clone()), pieces: false }
+impl<'a> AgentEventForwarder<'a> {
+    pub fn new(desk: &'a TurnContext<'a>, session: Option<AgentSession>) -> Self {
+        Self { desk, session, text: RedactedStream::new(desk.talks.redactor.clone()), pieces: false }
     }
 
-    /// Hears the agent out; the session as it is then known.
-    pub async fn listen(mut self, mut heard: mpsc::Receiver<AgentEvent>) -> Option<Session> {
+    /// Forwards all events of the agent. Returns the session as it is known then.
+    pub async fn forward_events(mut self, mut heard: mpsc::Receiver<AgentEvent>) -> Option<AgentSession> {
         while let Some(event) = heard.recv().await {
             match event {
-                AgentEvent::Session(id) => self.keep(id).await,
+                AgentEvent::Session(id) => self.save_session_id(id).await,
                 AgentEvent::Delta(text) => {
                     self.pieces = true;
                     self.show_lines(&text);
@@ -43,10 +43,10 @@ impl<'a> Hearing<'a> {
                     self.pieces = false;
                     self.show_lines("\n\n");
                 }
-                // What nobody sees need not be made.
+                // Without subscribers no events are needed.
                 _ if !self.desk.talks.is_watched() => {}
                 other => {
-                    if let Some(line) = replies::step(&other) {
+                    if let Some(line) = replies::step_line(&other) {
                         self.show_step(&line);
                     }
                 }
@@ -55,8 +55,8 @@ impl<'a> Hearing<'a> {
         self.session
     }
 
-    /// The session is kept as soon as it is known, so that a crash does not lose it.
-    async fn keep(&mut self, id: String) {
+    /// Stores the session id as soon as it is known, so that a crash does not lose it.
+    async fn save_session_id(&mut self, id: String) {
         let Some(session) = &mut self.session else { return };
         if session.facts.begun && session.assistant_id.as_deref() == Some(&id) {
             return;
@@ -72,20 +72,20 @@ impl<'a> Hearing<'a> {
         if !self.desk.talks.is_watched() {
             return self.text.pass_over(text);
         }
-        let text = self.text.push(text);
+        let text = self.text.push_piece(text);
         if !text.is_empty() {
-            let (platform, conversation, message) = self.of();
-            self.desk.talks.tell_watchers(TalkEvent::Delta { platform, conversation, message, text });
+            let (platform, conversation, message) = self.message_address();
+            self.desk.talks.tell_watchers(ConversationEvent::Delta { platform, conversation, message, text });
         }
     }
 
     fn show_step(&self, line: &str) {
         let text = self.desk.talks.redactor.clean_cut(line);
-        let (platform, conversation, message) = self.of();
-        self.desk.talks.tell_watchers(TalkEvent::Step { platform, conversation, message, text });
+        let (platform, conversation, message) = self.message_address();
+        self.desk.talks.tell_watchers(ConversationEvent::Step { platform, conversation, message, text });
     }
 
-    fn of(&self) -> (String, String, grove_model::MessageId) {
+    fn message_address(&self) -> (String, String, grove_model::MessageId) {
         let conversation = self.desk.conversation;
         (conversation.platform.clone(), conversation.name.clone(), self.desk.message.id)
     }

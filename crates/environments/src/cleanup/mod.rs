@@ -1,8 +1,8 @@
-//! Environments go when git says that their work is finished, or nobody has been at it for long.
+//! Removes environments when git says that their work is finished, or when they have been unused for long.
 //!
-//! Separate from whoever makes and chooses environments. What is to go is selected by a plain
-//! function ([`select`]); each goes by the rules of removal ([`crate::remove`]), so that nothing is
-//! lost whatever was selected. One that fails never stops the rest.
+//! This is separate from the code that creates and chooses environments. A pure function ([`select`]) selects
+//! the environments to remove; each is removed by the rules of [`crate::remove`], so that nothing is lost
+//! whatever was selected. A removal that fails never stops the rest.
 
 mod clock;
 mod limit;
@@ -13,53 +13,55 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use grove_git::refresh::OutdatedBase;
-use grove_git::verdict::Tips;
+use grove_git::verdict::BranchTips;
 use grove_git::{RemoteOptions, Repository};
 use grove_model::{Codebase, Environment, Moment};
 use jiff::SignedDuration;
-use select::{Choice, Grace, Rules, Scope, Spared, Why, select};
+use select::{
+    CleanupChoice, CleanupReason, CleanupRules, CleanupScope, GracePeriod, SparedReason, choose_cleanup_action,
+};
 use serde::Serialize;
 
-use crate::environments::{Isolation, with_repository_settings};
-use crate::error::{IsolationError, RefusedAction};
-use crate::inspect::merge_status::{Standing, last_change};
+use crate::environments::{Environments, with_repository_settings};
+use crate::error::{EnvironmentError, RefusedAction};
+use crate::inspect::merge_status::{MergeStatus, last_change};
 use crate::lease::this_process;
 use crate::problem::Problem;
-use crate::remove::{Asker, BranchWish, Plan, RemovalWish};
+use crate::remove::{BranchPolicy, RemovalPlan, RemovalRequester, RemoveOptions};
 
-/// What a clean-up did, or would do.
+/// The result of a clean-up, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    pub removed: Vec<Gone>,
-    pub skipped: Vec<Skipped>,
-    pub failed: Vec<Failed>,
-    /// Bases that were judged as they were last seen, since their remote did not answer.
+pub struct CleanupReport {
+    pub removed: Vec<CleanedEnvironment>,
+    pub skipped: Vec<SkippedEnvironment>,
+    pub failed: Vec<FailedCleanup>,
+    /// Bases that were judged by their last known state, since their remote did not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Gone {
+pub struct CleanedEnvironment {
     pub id: String,
     pub branch: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedEnvironment {
     pub id: String,
     pub branch: String,
     pub reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Failed {
+pub struct FailedCleanup {
     pub id: String,
     pub branch: String,
     pub error: String,
 }
 
-impl Report {
-    pub fn append(&mut self, mut other: Report) {
+impl CleanupReport {
+    pub fn append_report(&mut self, mut other: CleanupReport) {
         self.removed.append(&mut other.removed);
         self.skipped.append(&mut other.skipped);
         self.failed.append(&mut other.failed);
@@ -67,66 +69,69 @@ impl Report {
     }
 }
 
-/// A cycle that was cut short is not waited for longer than this.
-const LONGEST: SignedDuration = SignedDuration::from_mins(30);
+/// The lease of a cycle. After this time, a cycle that was interrupted no longer blocks the next one.
+const CLEANUP_LEASE_DURATION: SignedDuration = SignedDuration::from_mins(30);
 
-/// Is told of each environment that was dealt with, for people who wait.
-pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+/// Is called after each environment, for people who wait.
+pub type CleanupProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-impl Isolation {
-    /// What the scheduler does: everything, one at a time for each codebase, whoever starts it.
-    /// `None`: another process is at it.
+impl Environments {
+    /// Runs the clean-up of the scheduler: everything in scope, one cycle at a time for each codebase,
+    /// whichever process starts it. Returns `None` if another process is running it.
     pub async fn run_scheduled(
         &self,
         codebase: &Codebase,
         dry_run: bool,
-        progress: Progress<'_>,
-    ) -> Result<Option<Report>, IsolationError> {
+        progress: CleanupProgress<'_>,
+    ) -> Result<Option<CleanupReport>, EnvironmentError> {
         let name = format!("cleanup {} {}", codebase.id, self.node);
-        let until = Moment::now().plus(LONGEST);
+        let until = Moment::now().add_duration(CLEANUP_LEASE_DURATION);
         let Some(lease) = self.store.take_lease(&name, this_process(), until).await? else { return Ok(None) };
-        let report = self.clean_up_for(&Asker::Person, codebase, Scope::Everything, dry_run, progress).await;
+        let report =
+            self.clean_up_for(&RemovalRequester::Person, codebase, CleanupScope::Everything, dry_run, progress).await;
         self.store.end_lease(&name, &lease).await?;
         report.map(Some)
     }
 
-    /// One cycle over a codebase: what is in scope goes, and with everything in scope, expired trash.
+    /// Runs one cycle over a codebase: removes what is in scope and, if everything is in scope, expired
+    /// trash.
     pub async fn clean_up(
         &self,
         codebase: &Codebase,
-        scope: Scope,
+        scope: CleanupScope,
         dry_run: bool,
-        progress: Progress<'_>,
-    ) -> Result<Report, IsolationError> {
-        self.clean_up_for(&Asker::Person, codebase, scope, dry_run, progress).await
+        progress: CleanupProgress<'_>,
+    ) -> Result<CleanupReport, EnvironmentError> {
+        self.clean_up_for(&RemovalRequester::Person, codebase, scope, dry_run, progress).await
     }
 
-    /// The same, for somebody.
+    /// Runs one cycle over a codebase, as [`Self::clean_up`] does, on behalf of `asker`.
+    #[tracing::instrument(name = "cleanup", skip_all, fields(codebase = codebase.name, ?scope, dry_run))]
     pub async fn clean_up_for(
         &self,
-        asker: &Asker,
+        asker: &RemovalRequester,
         codebase: &Codebase,
-        scope: Scope,
+        scope: CleanupScope,
         dry_run: bool,
-        progress: Progress<'_>,
-    ) -> Result<Report, IsolationError> {
+        progress: CleanupProgress<'_>,
+    ) -> Result<CleanupReport, EnvironmentError> {
         let now = Moment::now();
-        let grace = self.grace(now).filter(|_| scope == Scope::Everything);
-        // Only what is judged by its age needs the clock; a dry run leaves no note of it.
+        let grace = self.grace_period(now).filter(|_| scope == CleanupScope::Everything);
+        // Only a decision by age needs the clock; a dry run does not store a clock reading.
         let steady = match (scope, dry_run) {
-            (Scope::Merged, _) => true,
+            (CleanupScope::Merged, _) => true,
             (_, true) => self.clock_seems_steady(now).await?,
             (_, false) => self.clock_is_steady(now).await?,
         };
         if !steady {
             tracing::warn!("the clock jumped since the last clean-up: nothing counts as old or expired this time");
         }
-        let rules = Rules { scope, steady, grace };
+        let rules = CleanupRules { scope, steady, grace };
         let report = self.clean_by(&rules, asker, codebase, dry_run, progress).await?;
-        if scope == Scope::Everything && !dry_run {
-            self.measure(codebase, &self.environments_here(codebase).await?).await;
+        if scope == CleanupScope::Everything && !dry_run {
+            self.measure_environments(codebase, &self.environments_here(codebase).await?).await;
         }
-        if scope == Scope::Everything && steady && !dry_run {
+        if scope == CleanupScope::Everything && steady && !dry_run {
             let swept = self.sweep_trash(codebase, now).await?;
             if !swept.expired.is_empty() {
                 tracing::info!("{} environments left the trash for good", swept.expired.len());
@@ -135,48 +140,48 @@ impl Isolation {
         Ok(report)
     }
 
-    /// What protects environments from whatever happens by itself; `None` if nothing does.
-    fn grace(&self, now: Moment) -> Option<Grace> {
+    /// Returns the period that protects environments from automatic removal; `None` if there is none.
+    fn grace_period(&self, now: Moment) -> Option<GracePeriod> {
         let length = self.settings.cleanup_grace();
-        (!length.is_zero()).then_some(Grace { now, length })
+        (!length.is_zero()).then_some(GracePeriod { now, length })
     }
 
-    async fn environments_here(&self, codebase: &Codebase) -> Result<Vec<Environment>, IsolationError> {
+    async fn environments_here(&self, codebase: &Codebase) -> Result<Vec<Environment>, EnvironmentError> {
         let all = self.current_environments(codebase, false).await?;
         Ok(all.into_iter().filter(|environment| environment.node == self.node).collect())
     }
 
-    /// Removes what the rules choose.
+    /// Removes the environments that the rules choose.
     async fn clean_by(
         &self,
-        rules: &Rules,
-        asker: &Asker,
+        rules: &CleanupRules,
+        asker: &RemovalRequester,
         codebase: &Codebase,
         dry_run: bool,
-        progress: Progress<'_>,
-    ) -> Result<Report, IsolationError> {
+        progress: CleanupProgress<'_>,
+    ) -> Result<CleanupReport, EnvironmentError> {
         let here = self.environments_here(codebase).await?;
-        let mut report = Report::default();
-        if rules.scope != Scope::Stale {
+        let mut report = CleanupReport::default();
+        if rules.scope != CleanupScope::Stale {
             let outdated = self.refresh_bases(codebase, &here).await?;
             report.warnings = outdated.iter().map(ToString::to_string).collect();
         }
-        let standings = self.standings(codebase, &here, Moment::now()).await?;
+        let standings = self.merge_statuses(codebase, &here, Moment::now()).await?;
         for (done, environment) in here.iter().enumerate() {
             progress(done, here.len());
             let Some(standing) = standings.get(&environment.id) else { continue };
-            match choose(environment, standing, rules).await {
-                Choice::Leave => {}
-                Choice::Spare(spared) => report.skipped.push(Skipped {
+            match choose_with_disk_check(environment, standing, rules).await {
+                CleanupChoice::Leave => {}
+                CleanupChoice::Spare(spared) => report.skipped.push(SkippedEnvironment {
                     id: environment.id.to_string(),
                     branch: environment.branch.to_string(),
                     reason: spared.to_string(),
                 }),
-                Choice::Remove(why) => {
-                    let wish = RemovalWish {
+                CleanupChoice::Remove(why) => {
+                    let wish = RemoveOptions {
                         branch: branch_wish(Some(standing)),
                         asker: asker.clone(),
-                        ..RemovalWish::default()
+                        ..RemoveOptions::default()
                     };
                     self.clean_one(codebase, environment, &wish, why, dry_run, &mut report).await;
                 }
@@ -186,106 +191,114 @@ impl Isolation {
         Ok(report)
     }
 
-    /// Asks the remotes what became of the bases, as `worktree.fetch` says.
+    /// Asks the remotes for the current bases, as `worktree.fetch` says.
     async fn refresh_bases(
         &self,
         codebase: &Codebase,
         environments: &[Environment],
-    ) -> Result<Vec<OutdatedBase>, IsolationError> {
+    ) -> Result<Vec<OutdatedBase>, EnvironmentError> {
         let bases: BTreeSet<&str> = environments.iter().filter_map(|one| one.base_ref.as_deref()).collect();
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
         let repo = repo.with_remote_options(RemoteOptions {
             fetch_timeout: Some(settings.fetch_timeout()),
             on_wait: self.on_wait.clone(),
             ..RemoteOptions::default()
         });
-        let tips = match Tips::of(&repo).await {
+        let tips = match BranchTips::load_tips(&repo).await {
             Ok(tips) => tips,
-            // Nothing will be found merged.
+            // No environment will be found merged.
             Err(error) => {
                 tracing::warn!(codebase = codebase.name, "its branches cannot be listed: {error}");
                 return Ok(Vec::new());
             }
         };
-        Ok(repo.refresh_bases(&tips, &bases, settings.fetch()).await?)
+        Ok(repo.refresh_bases(&tips, &bases, settings.fetch_policy()).await?)
     }
 
     async fn clean_one(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        wish: &RemovalWish,
-        why: Why,
+        wish: &RemoveOptions,
+        why: CleanupReason,
         dry_run: bool,
-        report: &mut Report,
+        report: &mut CleanupReport,
     ) {
         let (id, branch) = (environment.id.to_string(), environment.branch.to_string());
         let outcome = if dry_run {
             self.would_go(codebase, environment, &wish.asker).await
         } else {
-            self.remove(codebase, environment, wish).await.map(|_| None)
+            self.remove_environment(codebase, environment, wish).await.map(|_| None)
         };
         match outcome {
             Ok(None) => {
                 tracing::info!(environment = %id, %branch, "cleaned up: {why}");
-                report.removed.push(Gone { id, branch });
+                report.removed.push(CleanedEnvironment { id, branch });
             }
-            Ok(Some(reason)) => report.skipped.push(Skipped { id, branch, reason }),
+            Ok(Some(reason)) => report.skipped.push(SkippedEnvironment { id, branch, reason }),
             Err(
-                error @ (IsolationError::Refused(_)
-                | IsolationError::NotMounted(_)
-                | IsolationError::InTheMaking { .. }),
+                error @ (EnvironmentError::Refused(_)
+                | EnvironmentError::NotMounted(_)
+                | EnvironmentError::InTheMaking { .. }),
             ) => {
-                report.skipped.push(Skipped { id, branch, reason: reason_of(error) });
+                report.skipped.push(SkippedEnvironment { id, branch, reason: reason_of(error) });
             }
             Err(error) => {
                 let error = Problem::from(error).message;
                 tracing::warn!(environment = %id, %branch, "not cleaned up: {error}");
-                report.failed.push(Failed { id, branch, error });
+                report.failed.push(FailedCleanup { id, branch, error });
             }
         }
     }
 
-    /// What speaks against it, if anything does.
+    /// Returns the reasons against the removal, if there are any.
     async fn would_go(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &Asker,
-    ) -> Result<Option<String>, IsolationError> {
+        asker: &RemovalRequester,
+    ) -> Result<Option<String>, EnvironmentError> {
         Ok(match self.plan_reasons(codebase, environment, asker).await? {
-            Plan::Gone | Plan::Release => None,
-            Plan::Remove(removable) => {
-                let reasons = removable.reasons(false);
+            RemovalPlan::Gone | RemovalPlan::Release => None,
+            RemovalPlan::Remove(removable) => {
+                let reasons = removable.blocking_reasons(false);
                 (!reasons.is_empty())
-                    .then(|| reason_of(self.refusal(RefusedAction::Remove, environment.clone(), reasons)))
+                    .then(|| reason_of(self.refusal_error(RefusedAction::Remove, environment.clone(), reasons)))
             }
         })
     }
 }
 
-/// The choice, with a look at the disk: every file only of what is to go.
-async fn choose(environment: &Environment, standing: &Standing, rules: &Rules) -> Choice {
+/// Chooses an action after a look at the disk. Only the files of an environment that is to be removed are
+/// read.
+async fn choose_with_disk_check(
+    environment: &Environment,
+    standing: &MergeStatus,
+    rules: &CleanupRules,
+) -> CleanupChoice {
     let is_gone = !environment.path.exists() && environment.path.parent().is_some_and(Path::exists);
-    let choice = select(environment, is_gone, standing, rules);
-    let (Choice::Remove(Why::Merged(_) | Why::Stale), Some(grace)) = (choice, rules.grace) else { return choice };
+    let choice = choose_cleanup_action(environment, is_gone, standing, rules);
+    let (CleanupChoice::Remove(CleanupReason::Merged(_) | CleanupReason::Stale), Some(grace)) = (choice, rules.grace)
+    else {
+        return choice;
+    };
     let path = environment.path.clone();
     match tokio::task::spawn_blocking(move || last_change(&path)).await {
-        Ok(Some(changed)) if grace.protects(changed) => Choice::Spare(Spared::Recent(grace.length)),
+        Ok(Some(changed)) if grace.protects_since(changed) => CleanupChoice::Spare(SparedReason::Recent(grace.length)),
         Ok(Some(_)) => choice,
-        Ok(None) | Err(_) => Choice::Spare(Spared::Unreadable),
+        Ok(None) | Err(_) => CleanupChoice::Spare(SparedReason::Unreadable),
     }
 }
 
-/// A commit that is proven to be in the base lets its branch go.
-fn branch_wish(standing: Option<&Standing>) -> BranchWish {
+/// Returns the branch policy: a commit that is proven to be in the base lets its branch be deleted.
+fn branch_wish(standing: Option<&MergeStatus>) -> BranchPolicy {
     let merged = standing.filter(|standing| standing.is_merged()).and_then(|standing| standing.head.clone());
-    merged.map_or(BranchWish::ByRule, BranchWish::Merged)
+    merged.map_or(BranchPolicy::ByRule, BranchPolicy::Merged)
 }
 
-/// All that speaks against it, in one line.
-fn reason_of(error: IsolationError) -> String {
+/// Returns every reason against the removal in one line.
+fn reason_of(error: EnvironmentError) -> String {
     let problem = Problem::from(error);
     if problem.reasons.is_empty() {
         return problem.message;

@@ -1,24 +1,24 @@
-//! A conversation was closed: its issue, its pull request, its thread.
+//! Handles a conversation that was closed: its issue, its pull request or its thread.
 
 use grove_model::{Codebase, Environment};
 use grove_store::ConversationRef;
 
 use crate::cleanup::reason_of;
-use crate::environments::Isolation;
-use crate::error::IsolationError;
-use crate::remove::{Asker, RemovalWish};
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
+use crate::remove::{RemovalRequester, RemoveOptions};
 
-/// What became of the environment.
+/// The outcome for the environment.
 #[derive(Debug)]
-pub enum Closed {
-    /// The conversation had none.
+pub enum CloseOutcome {
+    /// The conversation had no environment.
     None,
-    /// Others still work there.
+    /// Other conversations still work there.
     Shared {
         environment: Box<Environment>,
         with: Vec<String>,
     },
-    /// Something speaks against removing it, to be said in the conversation.
+    /// There are reasons against the removal, which the conversation is told.
     Kept {
         environment: Box<Environment>,
         reason: String,
@@ -26,26 +26,27 @@ pub enum Closed {
     Removed(Box<Environment>),
 }
 
-impl Isolation {
-    /// Ends the conversation's session and its use of its environment, which goes if nobody else
-    /// uses it and nothing would be lost. `merged`: whoever closed it says that the work was merged.
+impl Environments {
+    /// Ends the conversation's session and its use of its environment. The environment is removed if no other
+    /// conversation uses it and nothing would be lost. `merged`: the event that closed the conversation says
+    /// that the work was merged.
     pub async fn on_conversation_closed(
         &self,
         conversation: &ConversationRef,
         merged: bool,
-    ) -> Result<Closed, IsolationError> {
+    ) -> Result<CloseOutcome, EnvironmentError> {
         tracing::info!(platform = conversation.platform, conversation = conversation.id, merged, "closed");
         self.store.end_sessions(conversation).await?;
-        let Some(id) = self.store.bound_environment(conversation).await? else { return Ok(Closed::None) };
-        let Some(environment) = self.store.environment(id).await? else { return Ok(Closed::None) };
-        let codebases = self.store.codebases().await?;
+        let Some(id) = self.store.bound_environment(conversation).await? else { return Ok(CloseOutcome::None) };
+        let Some(environment) = self.store.find_environment(id).await? else { return Ok(CloseOutcome::None) };
+        let codebases = self.store.list_codebases().await?;
         let codebase = codebases.into_iter().find(|codebase| codebase.id == environment.codebase_id);
-        let Some(codebase) = codebase else { return Ok(Closed::None) };
+        let Some(codebase) = codebase else { return Ok(CloseOutcome::None) };
         let all = self.store.conversations_of(id).await?;
         let others: Vec<String> = all.into_iter().filter(|other| other != conversation).map(|other| other.id).collect();
         if !others.is_empty() {
             self.store.unbind_conversation(conversation).await?;
-            return Ok(Closed::Shared { environment: Box::new(environment), with: others });
+            return Ok(CloseOutcome::Shared { environment: Box::new(environment), with: others });
         }
         self.remove_closed(&codebase, environment, conversation).await
     }
@@ -55,20 +56,25 @@ impl Isolation {
         codebase: &Codebase,
         environment: Environment,
         conversation: &ConversationRef,
-    ) -> Result<Closed, IsolationError> {
+    ) -> Result<CloseOutcome, EnvironmentError> {
         let standings =
-            self.standings(codebase, std::slice::from_ref(&environment), grove_model::Moment::now()).await?;
+            self.merge_statuses(codebase, std::slice::from_ref(&environment), grove_model::Moment::now()).await?;
         let branch = super::branch_wish(standings.get(&environment.id));
-        let wish = RemovalWish { branch, asker: Asker::Conversation(conversation.clone()), ..RemovalWish::default() };
-        match self.remove(codebase, &environment, &wish).await {
-            // Bound until here, so that whoever is cut short finds it again.
+        let wish = RemoveOptions {
+            branch,
+            asker: RemovalRequester::Conversation(conversation.clone()),
+            ..RemoveOptions::default()
+        };
+        match self.remove_environment(codebase, &environment, &wish).await {
+            // The conversation stays bound until here, so that a retry after an interruption finds the
+            // environment.
             Ok(_) => {
                 self.store.unbind_conversation(conversation).await?;
-                Ok(Closed::Removed(Box::new(environment)))
+                Ok(CloseOutcome::Removed(Box::new(environment)))
             }
-            Err(error @ IsolationError::Refused(_)) => {
+            Err(error @ EnvironmentError::Refused(_)) => {
                 self.store.unbind_conversation(conversation).await?;
-                Ok(Closed::Kept { environment: Box::new(environment), reason: reason_of(error) })
+                Ok(CloseOutcome::Kept { environment: Box::new(environment), reason: reason_of(error) })
             }
             Err(error) => Err(error),
         }

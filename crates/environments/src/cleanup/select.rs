@@ -1,241 +1,277 @@
-//! What a clean-up takes: the choice alone.
+//! Selects the environments that a clean-up removes, and does nothing else.
 
 use std::fmt;
 
 use grove_model::{Environment, MergeMethod, Moment, Status};
 use jiff::SignedDuration;
 
-use crate::inspect::merge_status::Standing;
+use crate::inspect::merge_status::MergeStatus;
 
-/// What somebody wants cleaned up.
+/// The scope of a clean-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum CleanupScope {
     Merged,
     Stale,
-    /// As the scheduler does: merged, stale, gone from the disk.
+    /// The scope of the scheduler: merged, stale, gone from the disk.
     Everything,
 }
 
-/// What a clean-up goes by.
+/// The rules of a clean-up.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    pub scope: Scope,
+pub struct CleanupRules {
+    pub scope: CleanupScope,
     /// The clock can be trusted.
     pub steady: bool,
-    /// `None` for an explicit command, which may take what was touched a moment ago.
-    pub grace: Option<Grace>,
+    /// `None` for an explicit command, which may remove an environment that was just touched.
+    pub grace: Option<GracePeriod>,
 }
 
-/// The time for which an environment is left alone after it was created, spoken to or changed.
+/// The time for which an environment is protected after it was created, got a message or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grace {
+pub struct GracePeriod {
     pub now: Moment,
     pub length: SignedDuration,
 }
 
-impl Grace {
-    /// Tells whether something that happened then protects an environment. A moment that lies ahead does
-    /// too: one of two clocks is wrong, so the age is not known.
-    pub fn protects(&self, then: Moment) -> bool {
-        self.now.since(then) < self.length
+impl GracePeriod {
+    /// Tells whether an event at `then` protects an environment. A moment in the future does too: one of two
+    /// clocks is wrong, so the age is unknown.
+    pub fn protects_since(&self, then: Moment) -> bool {
+        self.now.duration_since(then) < self.length
     }
 }
 
-/// What becomes of an environment.
+/// The action for an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// It is none of this clean-up's business.
+pub enum CleanupChoice {
+    /// The environment is out of this clean-up's scope.
     Leave,
-    Remove(Why),
-    /// It would go, but for its age.
-    Spare(Spared),
+    Remove(CleanupReason),
+    /// The environment would be removed, but it is too young.
+    Spare(SparedReason),
 }
 
-/// Why an environment is to go.
+/// The reason why an environment is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum CleanupReason {
     Merged(MergeMethod),
     Stale,
-    /// Its folder is not there any more, but the folder above it is.
+    /// Its folder no longer exists, but the folder above it does.
     Gone,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for CleanupReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Merged(method) => write!(f, "merged ({method})"),
-            Why::Stale => f.write_str("stale"),
-            Why::Gone => f.write_str("its folder is gone"),
+            CleanupReason::Merged(method) => write!(f, "merged ({method})"),
+            CleanupReason::Stale => f.write_str("stale"),
+            CleanupReason::Gone => f.write_str("its folder is gone"),
         }
     }
 }
 
-/// Why an environment that would go stays for now.
+/// The reason why an environment that would be removed stays for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spared {
+pub enum SparedReason {
     Recent(SignedDuration),
     ClockJumped,
     /// Another branch than the recorded one is checked out, or none.
     OtherBranch,
-    /// Its files do not tell when they were changed.
+    /// The time of the last change cannot be read from its files.
     Unreadable,
 }
 
-impl fmt::Display for Spared {
+impl fmt::Display for SparedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Spared::Recent(grace) => write!(f, "It was created, spoken to or changed less than {grace:#} ago."),
-            Spared::OtherBranch => f.write_str("It is on another branch than the one that was recorded for it."),
-            Spared::ClockJumped => f.write_str("The clock jumped since the last clean-up, so its age is not known."),
-            Spared::Unreadable => f.write_str("It is not known when its files were last changed."),
+            SparedReason::Recent(grace) => write!(f, "It was created, spoken to or changed less than {grace:#} ago."),
+            SparedReason::OtherBranch => f.write_str("It is on another branch than the one that was recorded for it."),
+            SparedReason::ClockJumped => {
+                f.write_str("The clock jumped since the last clean-up, so its age is not known.")
+            }
+            SparedReason::Unreadable => f.write_str("It is not known when its files were last changed."),
         }
     }
 }
 
-/// Chooses what becomes of an environment. `is_gone`: its folder is not there any more, but the folder
-/// above it is. What somebody else made, what is on its way and what has failed are left for people.
-/// Files that were changed lately are the caller's to look for, of what is to be removed.
-pub fn select(environment: &Environment, is_gone: bool, standing: &Standing, rules: &Rules) -> Choice {
+/// Chooses the action for an environment. `is_gone`: its folder no longer exists, but the folder above it
+/// does. Environments that another tool or a person made, that are in a transition or that have failed are
+/// left to people. The caller looks for files that were changed lately, in environments that are to be
+/// removed.
+pub fn choose_cleanup_action(
+    environment: &Environment,
+    is_gone: bool,
+    standing: &MergeStatus,
+    rules: &CleanupRules,
+) -> CleanupChoice {
     if environment.status != Status::Active || environment.is_adopted() {
-        return Choice::Leave;
+        return CleanupChoice::Leave;
     }
-    if rules.scope == Scope::Everything && is_gone {
-        return Choice::Remove(Why::Gone);
+    if rules.scope == CleanupScope::Everything && is_gone {
+        return CleanupChoice::Remove(CleanupReason::Gone);
     }
-    let wants = |wanted: Scope| rules.scope == wanted || rules.scope == Scope::Everything;
+    let wants = |wanted: CleanupScope| rules.scope == wanted || rules.scope == CleanupScope::Everything;
     let why = match standing.verdict.merged_by() {
-        Some(method) if wants(Scope::Merged) => Why::Merged(method),
-        _ if wants(Scope::Stale) && standing.stale && rules.steady => Why::Stale,
-        _ => return Choice::Leave,
+        Some(method) if wants(CleanupScope::Merged) => CleanupReason::Merged(method),
+        _ if wants(CleanupScope::Stale) && standing.stale && rules.steady => CleanupReason::Stale,
+        _ => return CleanupChoice::Leave,
     };
     if standing.checked_out.is_some() {
-        return Choice::Spare(Spared::OtherBranch);
+        return CleanupChoice::Spare(SparedReason::OtherBranch);
     }
     match rules.grace {
-        Some(_) if !rules.steady => Choice::Spare(Spared::ClockJumped),
-        Some(grace) if grace.protects(environment.created_at.max(standing.last_active)) => {
-            Choice::Spare(Spared::Recent(grace.length))
+        Some(_) if !rules.steady => CleanupChoice::Spare(SparedReason::ClockJumped),
+        Some(grace) if grace.protects_since(environment.created_at.max(standing.last_active)) => {
+            CleanupChoice::Spare(SparedReason::Recent(grace.length))
         }
-        _ => Choice::Remove(why),
+        _ => CleanupChoice::Remove(why),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use grove_git::verdict::Verdict;
-    use grove_model::{AdoptedFrom, Kind};
+    use grove_git::verdict::MergeVerdict;
+    use grove_model::{AdoptedFrom, WorkKind};
 
     use super::*;
-    use crate::create::decide::tests::environment;
+    use crate::create::decide::tests::test_environment;
 
-    const HOUR: SignedDuration = SignedDuration::from_hours(1);
+    const ONE_HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-    fn ago(now: Moment, minutes: i64) -> Moment {
-        now.plus(SignedDuration::from_mins(-minutes))
+    fn minutes_ago(now: Moment, minutes: i64) -> Moment {
+        now.add_duration(SignedDuration::from_mins(-minutes))
     }
 
-    /// An environment and how it stands: made and last active so many minutes ago.
-    fn made(now: Moment, created: i64, active: i64, verdict: Verdict, stale: bool) -> (Environment, Standing) {
-        let environment = Environment { created_at: ago(now, created), ..environment(Kind::Pr, "7") };
-        (environment, Standing { verdict, head: None, checked_out: None, last_active: ago(now, active), stale })
+    /// Returns an environment and its merge status: created and last active so many minutes ago.
+    fn environment_with_status(
+        now: Moment,
+        created: i64,
+        active: i64,
+        verdict: MergeVerdict,
+        stale: bool,
+    ) -> (Environment, MergeStatus) {
+        let environment = Environment { created_at: minutes_ago(now, created), ..test_environment(WorkKind::Pr, "7") };
+        (
+            environment,
+            MergeStatus { verdict, head: None, checked_out: None, last_active: minutes_ago(now, active), stale },
+        )
     }
 
-    fn merged() -> Verdict {
-        Verdict::Merged { by: MergeMethod::Ancestor, ahead: 0, behind: 1 }
+    fn merged_verdict() -> MergeVerdict {
+        MergeVerdict::Merged { by: MergeMethod::Ancestor, ahead: 0, behind: 1 }
     }
 
-    fn unmerged() -> Verdict {
-        Verdict::Unmerged { ahead: 1, behind: 0 }
+    fn unmerged_verdict() -> MergeVerdict {
+        MergeVerdict::Unmerged { ahead: 1, behind: 0 }
     }
 
-    const MERGED: Choice = Choice::Remove(Why::Merged(MergeMethod::Ancestor));
-    const STALE: Choice = Choice::Remove(Why::Stale);
-    const GONE: Choice = Choice::Remove(Why::Gone);
-    const RECENT: Choice = Choice::Spare(Spared::Recent(HOUR));
+    const REMOVE_MERGED: CleanupChoice = CleanupChoice::Remove(CleanupReason::Merged(MergeMethod::Ancestor));
+    const REMOVE_STALE: CleanupChoice = CleanupChoice::Remove(CleanupReason::Stale);
+    const REMOVE_GONE: CleanupChoice = CleanupChoice::Remove(CleanupReason::Gone);
+    const SPARE_RECENT: CleanupChoice = CleanupChoice::Spare(SparedReason::Recent(ONE_HOUR));
 
     #[test]
     fn what_was_created_or_used_within_the_grace_is_spared() {
         let now = Moment::now();
-        let rules = Rules { scope: Scope::Everything, steady: true, grace: Some(Grace { now, length: HOUR }) };
+        let rules = CleanupRules {
+            scope: CleanupScope::Everything,
+            steady: true,
+            grace: Some(GracePeriod { now, length: ONE_HOUR }),
+        };
         for (created, active, expected) in [
-            (1, 1, RECENT),
-            (59, 600, RECENT),
-            (600, 59, RECENT),
-            (61, 61, MERGED),
-            (60, 60, MERGED),
-            // Made or committed by a clock that goes ahead of ours.
-            (600, -600, RECENT),
-            (-600, 600, RECENT),
+            (1, 1, SPARE_RECENT),
+            (59, 600, SPARE_RECENT),
+            (600, 59, SPARE_RECENT),
+            (61, 61, REMOVE_MERGED),
+            (60, 60, REMOVE_MERGED),
+            // Created or committed by a clock that is ahead of ours.
+            (600, -600, SPARE_RECENT),
+            (-600, 600, SPARE_RECENT),
         ] {
-            let (environment, standing) = made(now, created, active, merged(), false);
-            assert_eq!(select(&environment, false, &standing, &rules), expected, "{created} {active}");
-            // What is not there any more is ended however young it is.
-            assert_eq!(select(&environment, true, &standing, &rules), GONE, "{created} {active}");
-            // An explicit command takes it.
-            let asked = Rules { scope: Scope::Merged, steady: true, grace: None };
-            assert_eq!(select(&environment, false, &standing, &asked), MERGED);
+            let (environment, standing) = environment_with_status(now, created, active, merged_verdict(), false);
+            assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules), expected, "{created} {active}");
+            // An environment that is gone from the disk is ended however young it is.
+            assert_eq!(choose_cleanup_action(&environment, true, &standing, &rules), REMOVE_GONE, "{created} {active}");
+            // An explicit command removes it.
+            let asked = CleanupRules { scope: CleanupScope::Merged, steady: true, grace: None };
+            assert_eq!(choose_cleanup_action(&environment, false, &standing, &asked), REMOVE_MERGED);
         }
     }
 
     #[test]
     fn a_clock_that_jumped_makes_nothing_removable() {
         let now = Moment::now();
-        let rules = Rules { scope: Scope::Everything, steady: false, grace: Some(Grace { now, length: HOUR }) };
-        let (environment, standing) = made(now, 600, 600, merged(), false);
-        assert_eq!(select(&environment, false, &standing, &rules), Choice::Spare(Spared::ClockJumped));
-        assert_eq!(select(&environment, true, &standing, &rules), GONE);
-        let (environment, standing) = made(now, 600_000, 600_000, unmerged(), true);
-        assert_eq!(select(&environment, false, &standing, &rules), Choice::Leave);
-        // Whether it is merged needs no clock where nobody asks for its age.
-        let (environment, standing) = made(now, 600, 600, merged(), true);
-        let asked = Rules { scope: Scope::Merged, steady: false, grace: None };
-        assert_eq!(select(&environment, false, &standing, &asked), MERGED);
+        let rules = CleanupRules {
+            scope: CleanupScope::Everything,
+            steady: false,
+            grace: Some(GracePeriod { now, length: ONE_HOUR }),
+        };
+        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), false);
+        assert_eq!(
+            choose_cleanup_action(&environment, false, &standing, &rules),
+            CleanupChoice::Spare(SparedReason::ClockJumped)
+        );
+        assert_eq!(choose_cleanup_action(&environment, true, &standing, &rules), REMOVE_GONE);
+        let (environment, standing) = environment_with_status(now, 600_000, 600_000, unmerged_verdict(), true);
+        assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules), CleanupChoice::Leave);
+        // The merge check needs no clock if the age does not matter.
+        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), true);
+        let asked = CleanupRules { scope: CleanupScope::Merged, steady: false, grace: None };
+        assert_eq!(choose_cleanup_action(&environment, false, &standing, &asked), REMOVE_MERGED);
     }
 
     #[test]
     fn a_grace_longer_than_staleness_spares_what_is_stale() {
         let now = Moment::now();
-        let grace = |hours| Some(Grace { now, length: SignedDuration::from_hours(hours) });
-        let (environment, standing) = made(now, 60_000, 60 * 25, unmerged(), true);
-        let rules = |hours| Rules { scope: Scope::Stale, steady: true, grace: grace(hours) };
-        assert_eq!(select(&environment, false, &standing, &rules(1)), STALE);
-        let spared = Choice::Spare(Spared::Recent(SignedDuration::from_hours(48)));
-        assert_eq!(select(&environment, false, &standing, &rules(48)), spared);
+        let grace = |hours| Some(GracePeriod { now, length: SignedDuration::from_hours(hours) });
+        let (environment, standing) = environment_with_status(now, 60_000, 60 * 25, unmerged_verdict(), true);
+        let rules = |hours| CleanupRules { scope: CleanupScope::Stale, steady: true, grace: grace(hours) };
+        assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules(1)), REMOVE_STALE);
+        let spared = CleanupChoice::Spare(SparedReason::Recent(SignedDuration::from_hours(48)));
+        assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules(48)), spared);
     }
 
     #[test]
     fn only_what_is_in_scope_and_ours_is_chosen() {
         let now = Moment::now();
-        let rules = |scope| Rules { scope, steady: true, grace: None };
-        let everything = [Scope::Merged, Scope::Stale, Scope::Everything];
-        let chosen = |environment: &Environment, standing: &Standing| {
-            everything.map(|scope| select(environment, false, standing, &rules(scope)))
+        let rules = |scope| CleanupRules { scope, steady: true, grace: None };
+        let everything = [CleanupScope::Merged, CleanupScope::Stale, CleanupScope::Everything];
+        let chosen = |environment: &Environment, standing: &MergeStatus| {
+            everything.map(|scope| choose_cleanup_action(environment, false, standing, &rules(scope)))
         };
-        let (environment, standing) = made(now, 600, 600, merged(), false);
-        assert_eq!(chosen(&environment, &standing), [MERGED, Choice::Leave, MERGED]);
-        let (environment, standing) = made(now, 600, 600, unmerged(), true);
-        assert_eq!(chosen(&environment, &standing), [Choice::Leave, STALE, STALE]);
-        let (environment, standing) = made(now, 600, 600, merged(), true);
-        assert_eq!(chosen(&environment, &standing), [MERGED, STALE, MERGED]);
-        assert_eq!(select(&environment, true, &standing, &rules(Scope::Merged)), MERGED, "a command ends no record");
-        let (fresh, standing) = made(now, 600, 600, Verdict::Fresh { behind: 0 }, false);
-        assert_eq!(chosen(&fresh, &standing), [Choice::Leave; 3]);
-        let (unknown, standing) = made(now, 600, 600, Verdict::Unknown { why: "git failed".to_owned() }, false);
-        assert_eq!(chosen(&unknown, &standing), [Choice::Leave; 3]);
+        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), false);
+        assert_eq!(chosen(&environment, &standing), [REMOVE_MERGED, CleanupChoice::Leave, REMOVE_MERGED]);
+        let (environment, standing) = environment_with_status(now, 600, 600, unmerged_verdict(), true);
+        assert_eq!(chosen(&environment, &standing), [CleanupChoice::Leave, REMOVE_STALE, REMOVE_STALE]);
+        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), true);
+        assert_eq!(chosen(&environment, &standing), [REMOVE_MERGED, REMOVE_STALE, REMOVE_MERGED]);
+        assert_eq!(
+            choose_cleanup_action(&environment, true, &standing, &rules(CleanupScope::Merged)),
+            REMOVE_MERGED,
+            "a command ends no record"
+        );
+        let (fresh, standing) = environment_with_status(now, 600, 600, MergeVerdict::Fresh { behind: 0 }, false);
+        assert_eq!(chosen(&fresh, &standing), [CleanupChoice::Leave; 3]);
+        let (unknown, standing) =
+            environment_with_status(now, 600, 600, MergeVerdict::Unknown { why: "git failed".to_owned() }, false);
+        assert_eq!(chosen(&unknown, &standing), [CleanupChoice::Leave; 3]);
         let mut adopted = environment.clone();
         adopted.metadata.adopted_from = Some(AdoptedFrom::Path);
         let asleep = Environment { status: Status::Hibernated, ..environment };
-        let (_, standing) = made(now, 600, 600, merged(), true);
+        let (_, standing) = environment_with_status(now, 600, 600, merged_verdict(), true);
         for environment in [adopted, asleep] {
-            assert_eq!(chosen(&environment, &standing), [Choice::Leave; 3]);
-            assert_eq!(select(&environment, true, &standing, &rules(Scope::Everything)), Choice::Leave);
+            assert_eq!(chosen(&environment, &standing), [CleanupChoice::Leave; 3]);
+            assert_eq!(
+                choose_cleanup_action(&environment, true, &standing, &rules(CleanupScope::Everything)),
+                CleanupChoice::Leave
+            );
         }
     }
 
     #[test]
     fn the_reason_is_one_sentence() {
         assert_eq!(
-            Spared::Recent(SignedDuration::from_mins(90)).to_string(),
+            SparedReason::Recent(SignedDuration::from_mins(90)).to_string(),
             "It was created, spoken to or changed less than 1h 30m ago."
         );
     }

@@ -1,4 +1,4 @@
-//! Registering repositories, and finding the one that is meant.
+//! Registers repositories, and finds the codebase that a command means.
 
 mod clone;
 pub(crate) mod moved;
@@ -15,7 +15,7 @@ use grove_model::{Codebase, FolderName, RepositoryFolders, Status, short_hash};
 use grove_store::{NewCodebase, Store, StoreError};
 
 use crate::paths;
-use crate::provider::disk::{Facts, facts_of};
+use crate::provider::disk::{DiskFacts, facts_of};
 use crate::settings::Settings;
 
 #[derive(Debug, thiserror::Error)]
@@ -53,45 +53,47 @@ pub enum CodebaseError {
     #[error("{} is not the checkout of `{name}`: {why}", path.display())]
     AnotherRepository { name: String, path: PathBuf, why: String },
     #[error("`{name}` has environments with unsaved work")]
-    Unsaved { name: String, reasons: Vec<(String, Unsaved)> },
+    Unsaved { name: String, reasons: Vec<(String, UnsavedWork)> },
 }
 
-/// Why an environment must not be let go of.
+/// The reason why an environment must not be released.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unsaved {
+pub enum UnsavedWork {
     Changes,
     Untracked(usize),
     Busy(Status),
     Unknown(String),
 }
 
-impl Unsaved {
-    pub(crate) fn code(&self) -> &'static str {
+impl UnsavedWork {
+    pub(crate) fn error_code(&self) -> &'static str {
         match self {
-            Unsaved::Changes => "uncommitted_changes",
-            Unsaved::Untracked(_) => "untracked_files",
-            Unsaved::Busy(_) => "busy",
-            Unsaved::Unknown(_) => "unknown",
+            UnsavedWork::Changes => "uncommitted_changes",
+            UnsavedWork::Untracked(_) => "untracked_files",
+            UnsavedWork::Busy(_) => "busy",
+            UnsavedWork::Unknown(_) => "unknown",
         }
     }
 
-    pub(crate) fn hint(&self, branch: &str) -> String {
+    pub(crate) fn resolve_hint(&self, branch: &str) -> String {
         match self {
-            Unsaved::Changes | Unsaved::Untracked(_) => format!("See `grove worktree exec {branch} -- git status`."),
-            Unsaved::Busy(_) => "Wait until it has ended.".to_owned(),
-            Unsaved::Unknown(_) => format!("See `grove worktree show {branch}`."),
+            UnsavedWork::Changes | UnsavedWork::Untracked(_) => {
+                format!("See `grove worktree exec {branch} -- git status`.")
+            }
+            UnsavedWork::Busy(_) => "Wait until it has ended.".to_owned(),
+            UnsavedWork::Unknown(_) => format!("See `grove worktree show {branch}`."),
         }
     }
 }
 
-impl fmt::Display for Unsaved {
+impl fmt::Display for UnsavedWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unsaved::Changes => write!(f, "has uncommitted changes"),
-            Unsaved::Untracked(1) => write!(f, "has an untracked file"),
-            Unsaved::Untracked(files) => write!(f, "has {files} untracked files"),
-            Unsaved::Busy(status) => write!(f, "is {status}"),
-            Unsaved::Unknown(why) => write!(f, "could not be looked at ({why})"),
+            UnsavedWork::Changes => write!(f, "has uncommitted changes"),
+            UnsavedWork::Untracked(1) => write!(f, "has an untracked file"),
+            UnsavedWork::Untracked(files) => write!(f, "has {files} untracked files"),
+            UnsavedWork::Busy(status) => write!(f, "is {status}"),
+            UnsavedWork::Unknown(why) => write!(f, "could not be looked at ({why})"),
         }
     }
 }
@@ -105,8 +107,8 @@ pub struct Codebases {
 }
 
 impl Codebases {
-    /// Registers the repository at a path or address, or gives the registration that it has.
-    pub async fn add(&self, place: &str, name: Option<&str>, cwd: &Path) -> Result<Codebase, CodebaseError> {
+    /// Registers the repository at a path or address, or returns its existing registration.
+    pub async fn add_codebase(&self, place: &str, name: Option<&str>, cwd: &Path) -> Result<Codebase, CodebaseError> {
         let cloned = is_url(place);
         if let Some(name) = name {
             let good = |c: char| c.is_alphanumeric() || ".-_/".contains(c);
@@ -117,13 +119,13 @@ impl Codebases {
         let repository = if cloned {
             self.clone_here(place).await?
         } else {
-            Repository::discover(&self.git, &cwd.join(place)).await?
+            Repository::discover_repository(&self.git, &cwd.join(place)).await?
         };
-        self.register(&repository, name, cloned).await
+        self.register_repository(&repository, name, cloned).await
     }
 
-    /// Registers a repository that was found already.
-    pub async fn register(
+    /// Registers a repository that is already open.
+    pub async fn register_repository(
         &self,
         repository: &Repository,
         name: Option<&str>,
@@ -140,16 +142,16 @@ impl Codebases {
             let (from, to) = (moved.default_cwd, repository.root.clone());
             return Err(CodebaseError::CheckoutMoved { name: moved.name, from, to });
         }
-        let remotes = repository.remotes().await?;
-        // Several remotes and none chosen is no reason not to register; creation will ask.
-        let remote = choose_remote(self.settings.remote(), &remotes).unwrap_or_default();
+        let remotes = repository.list_remotes().await?;
+        // Several remotes without a choice do not prevent the registration; a creation will ask.
+        let remote = choose_remote(self.settings.remote_name(), &remotes).unwrap_or_default();
         let url = remote.as_deref().and_then(|name| remotes.iter().find(|r| r.name == name)).map(|r| r.url.clone());
         let default_branch = if remote.is_some() || remotes.is_empty() {
             repository.default_branch(remote.as_deref()).await?
         } else {
             None
         };
-        let identity = Identity::of(repository, url.as_deref());
+        let identity = RepositoryIdentity::from_repository(repository, url.as_deref());
         let new = NewCodebase {
             given_name: name.map(str::to_owned),
             name: identity.name.clone(),
@@ -158,11 +160,11 @@ impl Codebases {
             git_common_dir: repository.common_dir.clone(),
             default_branch,
             cloned,
-            folders: identity.folders(false),
-            hashed_folders: identity.folders(true),
+            folders: identity.worktree_folders(false),
+            hashed_folders: identity.worktree_folders(true),
             hashed_name: format!("{}-{}", identity.name, identity.hash),
         };
-        let codebase = self.store.register(&new).await?;
+        let codebase = self.store.register_codebase(&new).await?;
         match name {
             Some(wanted) if wanted != codebase.name => {
                 Err(CodebaseError::AlreadyNamed { wanted: wanted.to_owned(), name: codebase.name })
@@ -173,31 +175,31 @@ impl Codebases {
 
     async fn clone_here(&self, url: &str) -> Result<Repository, CodebaseError> {
         let path = match owner_and_name(url) {
-            Some((owner, name)) => format!("{}/{}", FolderName::sanitise(&owner), FolderName::sanitise(&name)),
+            Some((owner, name)) => format!("{}/{}", FolderName::from_text(&owner), FolderName::from_text(&name)),
             None => {
                 let last = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or(url);
-                format!("_local/{}", FolderName::sanitise(last.strip_suffix(".git").unwrap_or(last)))
+                format!("_local/{}", FolderName::from_text(last.strip_suffix(".git").unwrap_or(last)))
             }
         };
-        let target = self.settings.home().join("repos").join(path);
-        let _lock = clone::lock(&target).await?;
+        let target = self.settings.home_path().join("repos").join(path);
+        let _lock = clone::lock_clone_target(&target).await?;
         if target.symlink_metadata().is_ok() {
             return Err(CodebaseError::CloneTaken(target));
         }
-        clone::clone(&self.git, url, &target).await
+        clone::clone_locked_target(&self.git, url, &target).await
     }
 
-    pub async fn named(&self, name: &str) -> Result<Codebase, CodebaseError> {
-        let all = self.store.codebases().await?;
+    pub async fn find_codebase(&self, name: &str) -> Result<Codebase, CodebaseError> {
+        let all = self.store.list_codebases().await?;
         let known = all.iter().map(|codebase| codebase.name.clone()).collect();
         let found = all.into_iter().find(|codebase| codebase.name == name || codebase.id.to_string() == name);
         found.ok_or_else(|| CodebaseError::Unknown { name: name.to_owned(), known })
     }
 
-    /// The codebase that is meant: the one named, the one that `cwd` is in, or the only one.
-    pub async fn meant(&self, name: Option<&str>, cwd: &Path) -> Result<Codebase, CodebaseError> {
+    /// Returns the codebase that is meant: the one named, the one that `cwd` is in, or the only one.
+    pub async fn resolve_codebase(&self, name: Option<&str>, cwd: &Path) -> Result<Codebase, CodebaseError> {
         if let Some(name) = name {
-            return self.named(name).await;
+            return self.find_codebase(name).await;
         }
         if let Some(repository) = self.repository_at(cwd).await?
             && let Some(codebase) = self.store.codebase_of_repository(&repository.common_dir).await?
@@ -207,12 +209,12 @@ impl Codebases {
         self.only_or_named(None).await
     }
 
-    /// The one named, or the only one.
+    /// Returns the codebase of this name, or the only one.
     pub async fn only_or_named(&self, name: Option<&str>) -> Result<Codebase, CodebaseError> {
         if let Some(name) = name {
-            return self.named(name).await;
+            return self.find_codebase(name).await;
         }
-        let mut all = self.store.codebases().await?;
+        let mut all = self.store.list_codebases().await?;
         match all.len() {
             0 => Err(CodebaseError::None),
             1 => Ok(all.remove(0)),
@@ -220,51 +222,51 @@ impl Codebases {
         }
     }
 
-    /// The same, but a repository that is not registered yet is registered: to ask for a worktree
-    /// in it says enough.
+    /// Returns the codebase that is meant, and registers the repository at `cwd` if it is not registered yet:
+    /// a request for a worktree in it is reason enough.
     pub async fn meant_or_registered(&self, name: Option<&str>, cwd: &Path) -> Result<Codebase, CodebaseError> {
         if name.is_none()
             && let Some(repository) = self.repository_at(cwd).await?
         {
             return match self.store.codebase_of_repository(&repository.common_dir).await? {
                 Some(codebase) => Ok(codebase),
-                None => self.register(&repository, None, false).await,
+                None => self.register_repository(&repository, None, false).await,
             };
         }
-        self.meant(name, cwd).await
+        self.resolve_codebase(name, cwd).await
     }
 
     async fn repository_at(&self, cwd: &Path) -> Result<Option<Repository>, CodebaseError> {
-        match Repository::discover(&self.git, cwd).await {
+        match Repository::discover_repository(&self.git, cwd).await {
             Ok(repository) => Ok(Some(repository)),
             Err(RepositoryError::NotARepository(_) | RepositoryError::NotThere(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Ends a registration. Refused while an environment holds unsaved work, or cannot be looked
-    /// at; the others are released: their records end, their folders and branches stay.
-    pub async fn remove(&self, codebase: &Codebase) -> Result<Vec<PathBuf>, CodebaseError> {
-        let environments = self.store.environments(codebase.id, false).await?;
+    /// Ends a registration. It is refused while an environment holds unsaved work or cannot be inspected. The
+    /// other environments are released: their records end, their folders and branches stay.
+    pub async fn remove_codebase(&self, codebase: &Codebase) -> Result<Vec<PathBuf>, CodebaseError> {
+        let environments = self.store.list_environments(codebase.id, false).await?;
         let facts = facts_of(&self.git, codebase, &environments).await;
         let mut reasons = Vec::new();
         for (environment, facts) in environments.iter().zip(&facts) {
             let branch = environment.branch.to_string();
             match (environment.status, facts) {
-                (Status::Active | Status::Failed | Status::Hibernated, Ok(Facts::Missing)) => {}
-                (Status::Active | Status::Failed, Ok(Facts::Present(here))) => {
+                (Status::Active | Status::Failed | Status::Hibernated, Ok(DiskFacts::Missing)) => {}
+                (Status::Active | Status::Failed, Ok(DiskFacts::Present(here))) => {
                     if here.status.is_changed() {
-                        reasons.push((branch.clone(), Unsaved::Changes));
+                        reasons.push((branch.clone(), UnsavedWork::Changes));
                     }
                     if here.status.counts.untracked > 0 {
-                        reasons.push((branch, Unsaved::Untracked(here.status.counts.untracked)));
+                        reasons.push((branch, UnsavedWork::Untracked(here.status.counts.untracked)));
                     }
                 }
-                (Status::Active | Status::Failed | Status::Hibernated, Ok(Facts::NotMounted)) => {
-                    reasons.push((branch, Unsaved::Unknown("its disk is not mounted".to_owned())));
+                (Status::Active | Status::Failed | Status::Hibernated, Ok(DiskFacts::NotMounted)) => {
+                    reasons.push((branch, UnsavedWork::Unknown("its disk is not mounted".to_owned())));
                 }
-                (_, Err(why)) => reasons.push((branch, Unsaved::Unknown(why.clone()))),
-                (status, _) => reasons.push((branch, Unsaved::Busy(status))),
+                (_, Err(why)) => reasons.push((branch, UnsavedWork::Unknown(why.clone()))),
+                (status, _) => reasons.push((branch, UnsavedWork::Busy(status))),
             }
         }
         if !reasons.is_empty() {
@@ -272,37 +274,38 @@ impl Codebases {
         }
         let mut left = Vec::new();
         for environment in &environments {
-            self.store.advance(environment.id, environment.status, Status::Destroyed, None).await?;
+            self.store.advance_status(environment.id, environment.status, Status::Destroyed, None).await?;
             left.extend(environment.path.exists().then(|| environment.path.clone()));
         }
-        self.store.unregister(codebase.id).await?;
+        self.store.unregister_codebase(codebase.id).await?;
         Ok(left)
     }
 }
 
-/// What a repository is called, and where its worktrees would live.
-struct Identity {
+/// The name of a repository, and the folders for its worktrees.
+struct RepositoryIdentity {
     owner: Option<String>,
     name: String,
     hash: String,
 }
 
-impl Identity {
-    fn of(repository: &Repository, url: Option<&str>) -> Self {
+impl RepositoryIdentity {
+    fn from_repository(repository: &Repository, url: Option<&str>) -> Self {
         let hash = short_hash(repository.common_dir.as_os_str().as_encoded_bytes(), 8);
         let folder = repository.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = folder.strip_suffix(".git").map(str::to_owned).unwrap_or(folder);
         match url.and_then(owner_and_name) {
-            Some((owner, name)) => Self { owner: Some(owner), name: FolderName::sanitise(&name).to_string(), hash },
-            None => Self { owner: None, name: FolderName::sanitise(&folder).to_string(), hash },
+            Some((owner, name)) => Self { owner: Some(owner), name: FolderName::from_text(&name).to_string(), hash },
+            None => Self { owner: None, name: FolderName::from_text(&folder).to_string(), hash },
         }
     }
 
-    /// A repository without a remote that names an owner always carries the hash of its path.
-    fn folders(&self, hashed: bool) -> RepositoryFolders {
+    /// Returns the folders. Those of a repository without a remote that names an owner always contain the
+    /// hash of its path.
+    fn worktree_folders(&self, hashed: bool) -> RepositoryFolders {
         let project = if hashed { format!("{}-{}", self.name, self.hash) } else { self.name.clone() };
         let owner = match &self.owner {
-            Some(owner) => format!("{}/{project}", FolderName::sanitise(owner)),
+            Some(owner) => format!("{}/{project}", FolderName::from_text(owner)),
             None => format!("_local/{}-{}", self.name, self.hash),
         };
         RepositoryFolders { owner, project }

@@ -1,98 +1,105 @@
-//! Taking over worktrees that somebody else made, and listing those that nobody has.
+//! Adopts worktrees that another tool or a person made, and lists worktrees without a record.
 
 use std::path::Path;
 
 use grove_git::Repository;
-use grove_git::base::{BaseWish, FetchPolicy, choose_remote};
+use grove_git::base::{BasePreference, FetchPolicy, choose_remote};
 use grove_model::{AdoptedFrom, BranchName, Codebase, Work};
-use grove_store::{Adopted, Claim, NewEnvironment};
+use grove_store::{AdoptedWorktree, ClaimOutcome, NewEnvironment};
 
-use crate::create::{CreatedBy, Hints, How, Outcome, Tried, Wish, decide};
-use crate::environments::Isolation;
-use crate::error::IsolationError;
+use crate::create::{
+    CreateAttempt, CreateHints, CreateMethod, CreateOutcome, CreateRequest, EnvironmentCreator, decide,
+};
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
 use crate::mirror;
-use crate::provider::Found;
+use crate::provider::FoundEnvironment;
 
-impl Isolation {
-    /// Takes the worktree at `path` over by name, for the work given or for a task named after its
-    /// branch.
-    pub async fn adopt(
+impl Environments {
+    /// Adopts the worktree at `path`, for the given work or for a task named after its branch.
+    pub async fn adopt_worktree(
         &self,
         codebase: &Codebase,
         path: &Path,
         work: Option<Work>,
-        by: CreatedBy,
-    ) -> Result<Outcome, IsolationError> {
-        let real = path.canonicalize().map_err(|_| IsolationError::NotAdoptable { path: path.to_owned() })?;
-        let environments = self.store.environments(codebase.id, false).await?;
+        by: EnvironmentCreator,
+    ) -> Result<CreateOutcome, EnvironmentError> {
+        let real = path.canonicalize().map_err(|_| EnvironmentError::NotAdoptable { path: path.to_owned() })?;
+        let environments = self.store.list_environments(codebase.id, false).await?;
         if let Some(known) = environments.into_iter().find(|environment| environment.path == real) {
-            return Ok(Outcome { environment: known, how: How::Used, stale_reference: false });
+            return Ok(CreateOutcome { environment: known, how: CreateMethod::Used, stale_reference: false });
         }
-        let not_ours = || IsolationError::NotAdoptable { path: real.clone() };
-        let found = self.provider.adopt(codebase, &real).await?.ok_or_else(not_ours)?;
-        let on_no_branch = || IsolationError::OnNoBranch { path: real.clone() };
+        let not_ours = || EnvironmentError::NotAdoptable { path: real.clone() };
+        let found = self.provider.check_adoptable(codebase, &real).await?.ok_or_else(not_ours)?;
+        let on_no_branch = || EnvironmentError::OnNoBranch { path: real.clone() };
         let branch = found.branch.as_deref().ok_or_else(on_no_branch)?;
-        let branch = BranchName::parse(branch).map_err(|error| IsolationError::Work(error.into()))?;
-        let work = work.map_or_else(|| Work::task(branch.as_str()), Ok)?;
-        let wish = Wish { work, branch: None, from: None, hints: Hints::default(), conversation: None, by };
+        let branch = BranchName::parse(branch).map_err(|error| EnvironmentError::Work(error.into()))?;
+        let work = work.map_or_else(|| Work::for_task(branch.as_str()), Ok)?;
+        let wish =
+            CreateRequest { work, branch: None, from: None, hints: CreateHints::default(), conversation: None, by };
         let new = self.new_row(codebase, &wish, branch, real);
         match self.take_over_row(codebase, new, &found, AdoptedFrom::Path, false).await? {
-            Claim::Won(environment) => {
-                Ok(Outcome { environment, how: How::Adopted(AdoptedFrom::Path), stale_reference: false })
+            ClaimOutcome::Won(environment) => {
+                Ok(CreateOutcome { environment, how: CreateMethod::Adopted(AdoptedFrom::Path), stale_reference: false })
             }
-            Claim::Held(holder) => {
-                Err(IsolationError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
+            ClaimOutcome::Held(holder) => {
+                Err(EnvironmentError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
             }
         }
     }
 
-    /// Records a worktree of others as an environment. Nothing on disk changes but our own mirror.
+    /// Records a worktree that another tool or a person made as an environment. On disk, only our own mirror
+    /// changes.
     pub(super) async fn take_over_row(
         &self,
         codebase: &Codebase,
         new: NewEnvironment,
-        found: &Found,
+        found: &FoundEnvironment,
         from: AdoptedFrom,
         migrated: bool,
-    ) -> Result<Claim, IsolationError> {
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let remotes = repo.remotes().await?;
-        let remote = choose_remote(self.settings.remote(), &remotes).unwrap_or_default();
-        let wish = BaseWish {
+    ) -> Result<ClaimOutcome, EnvironmentError> {
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let remotes = repo.list_remotes().await?;
+        let remote = choose_remote(self.settings.remote_name(), &remotes).unwrap_or_default();
+        let wish = BasePreference {
             explicit: None,
             setting: self.settings.base_branch(),
             recorded: codebase.default_branch.as_deref(),
         };
-        let base = repo.base(&wish, remote.as_deref(), FetchPolicy::Never, None).await.ok();
+        let base = repo.find_base(&wish, remote.as_deref(), FetchPolicy::Never, None).await.ok();
         let base = base.map(|(base, _)| (base.name, base.sha));
-        let adopted = Adopted { from, base, head: found.head.clone(), migrated };
-        // Its own branch, which may be another spelling of the one that was wanted.
+        let adopted = AdoptedWorktree { from, base, head: found.head.clone(), migrated };
+        // The worktree's own branch, which may be spelled differently from the requested one.
         let branch = found.branch.as_deref().and_then(|name| BranchName::parse(name).ok()).unwrap_or(new.branch);
         let new = NewEnvironment { path: found.path.clone(), branch, ..new };
-        let claim = self.store.adopt(&new, &adopted).await?;
-        if let Claim::Won(environment) = &claim
-            && let Err(error) = mirror::write(codebase, environment)
+        let claim = self.store.adopt_environment(&new, &adopted).await?;
+        if let ClaimOutcome::Won(environment) = &claim
+            && let Err(error) = mirror::write_mirror(codebase, environment)
         {
             tracing::warn!(environment = %environment.id, "the mirror could not be written: {error}");
         }
         Ok(claim)
     }
 
-    /// The worktree that an older kind of record names, taken into this one.
+    /// Adopts the worktree that an older kind of record names into this record.
     pub(super) async fn take_over_legacy(
         &self,
         codebase: &Codebase,
-        wish: &Wish,
+        wish: &CreateRequest,
         new: &NewEnvironment,
-        steps: &mut Vec<decide::Step>,
-    ) -> Result<Option<Tried>, IsolationError> {
+        steps: &mut Vec<decide::DecisionStep>,
+    ) -> Result<Option<CreateAttempt>, EnvironmentError> {
         let Some(path) = &wish.hints.legacy_path else { return Ok(None) };
         let candidate = format!("legacy path {}", path.display());
-        let found = self.provider.adopt(codebase, path).await?.filter(|found| found.branch.is_some());
-        // The line that said that nothing but a new one was left comes last again.
+        let found = self.provider.check_adoptable(codebase, path).await?.filter(|found| found.branch.is_some());
+        // The step that says that only a new environment is left stays the last one.
         let last = steps.pop();
         let mut step = |outcome: &str, reason: &str| {
-            steps.push(decide::Step { candidate: candidate.clone(), outcome: outcome.into(), reason: reason.into() });
+            steps.push(decide::DecisionStep {
+                candidate: candidate.clone(),
+                outcome: outcome.into(),
+                reason: reason.into(),
+            });
         };
         let Some(found) = found else {
             step("skipped", "it is not a worktree of this codebase");
@@ -101,17 +108,17 @@ impl Isolation {
         };
         step("chosen", "an older record names it");
         match self.take_over_row(codebase, new.clone(), &found, AdoptedFrom::Path, true).await? {
-            Claim::Won(environment) => {
-                Ok(Some(self.chosen(environment, How::Adopted(AdoptedFrom::Path), steps).await?))
+            ClaimOutcome::Won(environment) => {
+                Ok(Some(self.record_choice(environment, CreateMethod::Adopted(AdoptedFrom::Path), steps).await?))
             }
-            Claim::Held(holder) => self.when_held(holder, wish, codebase, steps).await.map(Some),
+            ClaimOutcome::Held(holder) => self.when_held(holder, wish, codebase, steps).await.map(Some),
         }
     }
 
-    /// Worktrees of a codebase that no record knows.
-    pub async fn orphans(&self, codebase: &Codebase) -> Result<Vec<Found>, IsolationError> {
-        let ours = self.store.environments(codebase.id, false).await?;
-        let listed = self.provider.list(codebase).await?;
+    /// Returns the worktrees of a codebase that have no record.
+    pub async fn list_orphan_worktrees(&self, codebase: &Codebase) -> Result<Vec<FoundEnvironment>, EnvironmentError> {
+        let ours = self.store.list_environments(codebase.id, false).await?;
+        let listed = self.provider.list_environments(codebase).await?;
         Ok(listed.into_iter().filter(|found| !ours.iter().any(|e| e.path == found.path)).collect())
     }
 }

@@ -1,20 +1,20 @@
-//! Which environment a work belongs in: the choice alone.
+//! Decides which environment a piece of work belongs in, and does nothing else.
 //!
-//! [`decide`] takes facts and gives a [`Decision`] with every candidate that was looked at and what
-//! became of it. It asks nobody anything, so that each rule can be tried out by itself. The order
-//! is the contract's: the conversation's own, the same work's, a linked one's, one that somebody
-//! else made, a new one.
+//! [`decide_environment`] takes facts and returns an [`EnvironmentDecision`] with every candidate and its
+//! outcome. It does no I/O, so that each rule can be tested by itself. The order is that of the contract: the
+//! conversation's own environment, that of the same work, that of a linked work, a worktree that another tool
+//! or a person made, a new one.
 
 use std::path::PathBuf;
 
 use grove_model::{AdoptedFrom, Environment, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::provider::Found;
+use crate::provider::FoundEnvironment;
 
-/// Why an environment was looked at.
+/// The reason why an environment is a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Relation {
+pub enum WorkRelation {
     /// The conversation works there already.
     Bound,
     SameWork,
@@ -22,98 +22,102 @@ pub enum Relation {
     LinkedPr(u64),
 }
 
-/// What is at an environment's path.
+/// The state of an environment's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum WorktreePresence {
     There,
     Gone,
     NotMounted,
-    /// On another machine.
+    /// It is on another machine.
     Elsewhere(String),
-    /// It could not be found out.
+    /// It could not be determined.
     Unknown(String),
 }
 
-/// Whether a pull request's head is in an environment.
+/// Tells whether an environment contains a pull request's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Head {
-    /// Not a pull request, or its head is not known: nothing to compare.
+pub enum HeadPresence {
+    /// The work is not a pull request, or its head is not known: nothing to compare.
     NotKnown,
     There,
     NotThere,
 }
 
 #[derive(Clone, Debug)]
-pub struct Candidate {
-    pub relation: Relation,
+pub struct EnvironmentCandidate {
+    pub relation: WorkRelation,
     pub environment: Environment,
-    pub presence: Presence,
-    pub head: Head,
+    pub presence: WorktreePresence,
+    pub head: HeadPresence,
 }
 
-/// A worktree that somebody else made and that fits.
+/// A worktree that another tool or a person made and that fits.
 #[derive(Clone, Debug)]
-pub struct Stranger {
-    pub found: Found,
+pub struct ForeignCandidate {
+    pub found: FoundEnvironment,
     pub from: AdoptedFrom,
-    /// Why it cannot be taken, if so.
+    /// The reason why it cannot be adopted, if there is one.
     pub flaw: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct DecisionFacts {
     /// The work is a pull request from a fork: it shares nothing and adopts nothing.
     pub fork: bool,
-    /// In the order in which they are to be considered.
-    pub candidates: Vec<Candidate>,
-    pub strangers: Vec<Stranger>,
+    /// The candidates in the order in which they are considered.
+    pub candidates: Vec<EnvironmentCandidate>,
+    pub strangers: Vec<ForeignCandidate>,
 }
 
-/// One thing that was looked at.
+/// One candidate and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct DecisionStep {
     pub candidate: String,
     pub outcome: String,
     pub reason: String,
 }
 
 #[derive(Debug)]
-pub enum Choice {
-    /// The environment that the conversation or the work has.
+pub enum EnvironmentChoice {
+    /// The environment that the conversation or the work already has.
     Use(Box<Environment>),
-    /// Somebody is making it.
+    /// Another process is creating it.
     Wait(Box<Environment>),
-    /// That of a linked issue or pull request.
-    Share(Box<Environment>, Relation),
-    Adopt(Box<Stranger>),
+    /// The environment of a linked issue or pull request.
+    Share(Box<Environment>, WorkRelation),
+    Adopt(Box<ForeignCandidate>),
     Create,
-    /// It hibernates, and comes back first.
+    /// It hibernates, and wakes first.
     Wake(Box<Environment>),
-    /// Its disk is away.
+    /// Its disk is not mounted.
     NotMounted(PathBuf),
-    /// Nothing can be said of an environment that would have to be used.
+    /// The state of an environment that would have to be used is unknown.
     Unknown(Box<Environment>, String),
 }
 
 #[derive(Debug)]
-pub struct Decision {
-    pub choice: Choice,
-    pub steps: Vec<Step>,
+pub struct EnvironmentDecision {
+    pub choice: EnvironmentChoice,
+    pub steps: Vec<DecisionStep>,
     /// Records whose directory is gone.
     pub gone: Vec<Environment>,
     /// Linked environments that do not have the pull request's head.
-    pub without_head: Vec<Relation>,
+    pub without_head: Vec<WorkRelation>,
 }
 
-pub fn decide(facts: Facts) -> Decision {
-    let mut decision =
-        Decision { choice: Choice::Create, steps: Vec::new(), gone: Vec::new(), without_head: Vec::new() };
+pub fn decide_environment(facts: DecisionFacts) -> EnvironmentDecision {
+    let mut decision = EnvironmentDecision {
+        choice: EnvironmentChoice::Create,
+        steps: Vec::new(),
+        gone: Vec::new(),
+        without_head: Vec::new(),
+    };
     for candidate in facts.candidates {
-        let name = describe(&candidate);
+        let name = describe_candidate(&candidate);
         let mut step = |outcome: &str, reason: String| {
-            decision.steps.push(Step { candidate: name.clone(), outcome: outcome.to_owned(), reason });
+            decision.steps.push(DecisionStep { candidate: name.clone(), outcome: outcome.to_owned(), reason });
         };
-        let own = matches!(candidate.relation, Relation::Bound | Relation::SameWork);
+        let own = matches!(candidate.relation, WorkRelation::Bound | WorkRelation::SameWork);
         if !own && facts.fork {
             step("skipped", "a pull request from a fork never shares".to_owned());
             continue;
@@ -123,7 +127,7 @@ pub fn decide(facts: Facts) -> Decision {
             if own {
                 let what = if environment.status == Status::Creating { "making" } else { "removing" };
                 step("awaited", format!("another process is {what} it"));
-                decision.choice = Choice::Wait(environment);
+                decision.choice = EnvironmentChoice::Wait(environment);
                 return decision;
             }
             step("skipped", format!("it is {}", environment.status));
@@ -131,46 +135,46 @@ pub fn decide(facts: Facts) -> Decision {
         }
         if environment.status == Status::Hibernated {
             step("woken", "it hibernates".to_owned());
-            decision.choice = Choice::Wake(environment);
+            decision.choice = EnvironmentChoice::Wake(environment);
             return decision;
         }
         match candidate.presence {
-            Presence::Gone => {
+            WorktreePresence::Gone => {
                 step("gone", "its folder is not there any more".to_owned());
                 decision.gone.push(*environment);
                 continue;
             }
-            Presence::NotMounted => {
+            WorktreePresence::NotMounted => {
                 step("blocked", "its disk seems not to be mounted".to_owned());
-                decision.choice = Choice::NotMounted(environment.path);
+                decision.choice = EnvironmentChoice::NotMounted(environment.path);
                 return decision;
             }
-            Presence::Elsewhere(node) if !own => {
+            WorktreePresence::Elsewhere(node) if !own => {
                 step("skipped", format!("it is on another machine ({node})"));
                 continue;
             }
-            Presence::Unknown(why) if own => {
+            WorktreePresence::Unknown(why) if own => {
                 step("blocked", format!("it could not be looked at: {why}"));
-                decision.choice = Choice::Unknown(environment, why);
+                decision.choice = EnvironmentChoice::Unknown(environment, why);
                 return decision;
             }
-            Presence::Unknown(why) => {
+            WorktreePresence::Unknown(why) => {
                 step("skipped", format!("it could not be looked at: {why}"));
                 continue;
             }
-            Presence::There | Presence::Elsewhere(_) => {}
+            WorktreePresence::There | WorktreePresence::Elsewhere(_) => {}
         }
         if own {
             step(
                 "chosen",
-                if candidate.relation == Relation::Bound {
+                if candidate.relation == WorkRelation::Bound {
                     "the conversation works there"
                 } else {
                     "it is this work's"
                 }
                 .to_owned(),
             );
-            decision.choice = Choice::Use(environment);
+            decision.choice = EnvironmentChoice::Use(environment);
             return decision;
         }
         if environment.status != Status::Active {
@@ -178,15 +182,18 @@ pub fn decide(facts: Facts) -> Decision {
             continue;
         }
         match candidate.head {
-            Head::NotThere => {
+            HeadPresence::NotThere => {
                 step("skipped", "the pull request's head is not there".to_owned());
                 decision.without_head.push(candidate.relation);
             }
             head => {
-                let reason =
-                    if head == Head::There { "it is linked and has the pull request's head" } else { "it is linked" };
+                let reason = if head == HeadPresence::There {
+                    "it is linked and has the pull request's head"
+                } else {
+                    "it is linked"
+                };
                 step("chosen", reason.to_owned());
-                decision.choice = Choice::Share(environment, candidate.relation);
+                decision.choice = EnvironmentChoice::Share(environment, candidate.relation);
                 return decision;
             }
         }
@@ -196,15 +203,17 @@ pub fn decide(facts: Facts) -> Decision {
         let (outcome, reason) = match (&stranger.flaw, facts.fork) {
             (_, true) => ("skipped", "a pull request from a fork never adopts".to_owned()),
             (Some(flaw), _) => ("skipped", flaw.clone()),
-            (None, false) => ("chosen", format!("somebody else made it; found by its {}", way(stranger.from))),
+            (None, false) => {
+                ("chosen", format!("made outside of Grovekeeper; found by its {}", adoption_source_text(stranger.from)))
+            }
         };
-        decision.steps.push(Step { candidate, outcome: outcome.to_owned(), reason });
+        decision.steps.push(DecisionStep { candidate, outcome: outcome.to_owned(), reason });
         if outcome == "chosen" {
-            decision.choice = Choice::Adopt(Box::new(stranger));
+            decision.choice = EnvironmentChoice::Adopt(Box::new(stranger));
             return decision;
         }
     }
-    decision.steps.push(Step {
+    decision.steps.push(DecisionStep {
         candidate: "a new worktree".to_owned(),
         outcome: "chosen".to_owned(),
         reason: "nothing else fits".to_owned(),
@@ -212,7 +221,7 @@ pub fn decide(facts: Facts) -> Decision {
     decision
 }
 
-fn way(from: AdoptedFrom) -> &'static str {
+fn adoption_source_text(from: AdoptedFrom) -> &'static str {
     match from {
         AdoptedFrom::Path => "path",
         AdoptedFrom::Branch => "branch",
@@ -221,24 +230,24 @@ fn way(from: AdoptedFrom) -> &'static str {
     }
 }
 
-fn describe(candidate: &Candidate) -> String {
+fn describe_candidate(candidate: &EnvironmentCandidate) -> String {
     let environment = &candidate.environment;
     let why = match &candidate.relation {
-        Relation::Bound => "the conversation's".to_owned(),
-        Relation::SameWork => environment.work.to_string(),
-        Relation::LinkedIssue(number) => format!("linked issue #{number}"),
-        Relation::LinkedPr(number) => format!("linked pr #{number}"),
+        WorkRelation::Bound => "the conversation's".to_owned(),
+        WorkRelation::SameWork => environment.work.to_string(),
+        WorkRelation::LinkedIssue(number) => format!("linked issue #{number}"),
+        WorkRelation::LinkedPr(number) => format!("linked pr #{number}"),
     };
     format!("{why}: `{}` at {}", environment.branch, environment.path.display())
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use grove_model::{BranchName, CodebaseId, EnvironmentId, EnvironmentMetadata, Kind, Moment, Nonce, WorkKey};
+    use grove_model::{BranchName, CodebaseId, EnvironmentId, EnvironmentMetadata, Moment, Nonce, WorkKey, WorkKind};
 
     use super::*;
 
-    pub(crate) fn environment(kind: Kind, id: &str) -> Environment {
+    pub(crate) fn test_environment(kind: WorkKind, id: &str) -> Environment {
         let now = Moment::now();
         Environment {
             id: EnvironmentId::new(),
@@ -268,17 +277,21 @@ pub(crate) mod tests {
         }
     }
 
-    fn candidate(relation: Relation, presence: Presence, head: Head) -> Candidate {
-        Candidate { relation, environment: environment(Kind::Issue, "42"), presence, head }
+    fn test_candidate(relation: WorkRelation, presence: WorktreePresence, head: HeadPresence) -> EnvironmentCandidate {
+        EnvironmentCandidate { relation, environment: test_environment(WorkKind::Issue, "42"), presence, head }
     }
 
-    fn stranger(flaw: Option<&str>) -> Stranger {
-        let found = Found { path: "/theirs".into(), branch: Some("feature".into()), head: None };
-        Stranger { found, from: AdoptedFrom::Branch, flaw: flaw.map(str::to_owned) }
+    fn test_foreign_worktree(flaw: Option<&str>) -> ForeignCandidate {
+        let found = FoundEnvironment { path: "/theirs".into(), branch: Some("feature".into()), head: None };
+        ForeignCandidate { found, from: AdoptedFrom::Branch, flaw: flaw.map(str::to_owned) }
     }
 
-    fn choose(fork: bool, candidates: Vec<Candidate>, strangers: Vec<Stranger>) -> (String, Vec<String>) {
-        let decision = decide(Facts { fork, candidates, strangers });
+    fn decide_and_summarise(
+        fork: bool,
+        candidates: Vec<EnvironmentCandidate>,
+        strangers: Vec<ForeignCandidate>,
+    ) -> (String, Vec<String>) {
+        let decision = decide_environment(DecisionFacts { fork, candidates, strangers });
         let choice = format!("{:?}", decision.choice);
         let choice = choice.split(['(', ' ']).next().unwrap_or_default().to_owned();
         (choice, decision.steps.into_iter().map(|step| format!("{}: {}", step.outcome, step.reason)).collect())
@@ -286,52 +299,66 @@ pub(crate) mod tests {
 
     #[test]
     fn the_first_that_holds_wins() {
-        use Presence::*;
-        let bound = || candidate(Relation::Bound, There, Head::NotKnown);
-        let same = || candidate(Relation::SameWork, There, Head::NotKnown);
-        let linked = || candidate(Relation::LinkedIssue(42), There, Head::There);
-        assert_eq!(choose(false, vec![bound(), same(), linked()], vec![stranger(None)]).0, "Use");
-        assert_eq!(choose(false, vec![linked()], vec![stranger(None)]).0, "Share");
-        assert_eq!(choose(false, vec![], vec![stranger(Some("x")), stranger(None)]).0, "Adopt");
-        assert_eq!(choose(false, vec![], vec![]), ("Create".into(), vec!["chosen: nothing else fits".into()]));
+        use WorktreePresence::*;
+        let bound = || test_candidate(WorkRelation::Bound, There, HeadPresence::NotKnown);
+        let same = || test_candidate(WorkRelation::SameWork, There, HeadPresence::NotKnown);
+        let linked = || test_candidate(WorkRelation::LinkedIssue(42), There, HeadPresence::There);
+        assert_eq!(
+            decide_and_summarise(false, vec![bound(), same(), linked()], vec![test_foreign_worktree(None)]).0,
+            "Use"
+        );
+        assert_eq!(decide_and_summarise(false, vec![linked()], vec![test_foreign_worktree(None)]).0, "Share");
+        assert_eq!(
+            decide_and_summarise(false, vec![], vec![test_foreign_worktree(Some("x")), test_foreign_worktree(None)]).0,
+            "Adopt"
+        );
+        assert_eq!(
+            decide_and_summarise(false, vec![], vec![]),
+            ("Create".into(), vec!["chosen: nothing else fits".into()])
+        );
     }
 
     #[test]
     fn what_is_gone_is_passed_over_and_what_is_away_blocks() {
-        let gone = candidate(Relation::SameWork, Presence::Gone, Head::NotKnown);
-        let decision = decide(Facts { candidates: vec![gone], ..Facts::default() });
-        assert!(matches!(decision.choice, Choice::Create));
+        let gone = test_candidate(WorkRelation::SameWork, WorktreePresence::Gone, HeadPresence::NotKnown);
+        let decision = decide_environment(DecisionFacts { candidates: vec![gone], ..DecisionFacts::default() });
+        assert!(matches!(decision.choice, EnvironmentChoice::Create));
         assert_eq!((decision.gone.len(), decision.steps.len()), (1, 2));
-        let away = || candidate(Relation::Bound, Presence::NotMounted, Head::NotKnown);
-        assert_eq!(choose(false, vec![away()], vec![stranger(None)]).0, "NotMounted");
-        let unknown = candidate(Relation::SameWork, Presence::Unknown("git is silent".into()), Head::NotKnown);
-        assert_eq!(choose(false, vec![unknown], vec![]).0, "Unknown");
+        let away = || test_candidate(WorkRelation::Bound, WorktreePresence::NotMounted, HeadPresence::NotKnown);
+        assert_eq!(decide_and_summarise(false, vec![away()], vec![test_foreign_worktree(None)]).0, "NotMounted");
+        let unknown = test_candidate(
+            WorkRelation::SameWork,
+            WorktreePresence::Unknown("git is silent".into()),
+            HeadPresence::NotKnown,
+        );
+        assert_eq!(decide_and_summarise(false, vec![unknown], vec![]).0, "Unknown");
     }
 
     #[test]
     fn a_pull_request_shares_only_where_its_head_is() {
-        let without = candidate(Relation::LinkedIssue(42), Presence::There, Head::NotThere);
-        let with = candidate(Relation::LinkedIssue(7), Presence::There, Head::There);
-        let decision = decide(Facts { candidates: vec![without, with], ..Facts::default() });
-        assert!(matches!(decision.choice, Choice::Share(_, Relation::LinkedIssue(7))));
-        assert_eq!(decision.without_head, [Relation::LinkedIssue(42)]);
+        let without = test_candidate(WorkRelation::LinkedIssue(42), WorktreePresence::There, HeadPresence::NotThere);
+        let with = test_candidate(WorkRelation::LinkedIssue(7), WorktreePresence::There, HeadPresence::There);
+        let decision =
+            decide_environment(DecisionFacts { candidates: vec![without, with], ..DecisionFacts::default() });
+        assert!(matches!(decision.choice, EnvironmentChoice::Share(_, WorkRelation::LinkedIssue(7))));
+        assert_eq!(decision.without_head, [WorkRelation::LinkedIssue(42)]);
     }
 
     #[test]
     fn a_fork_shares_nothing_and_adopts_nothing_but_keeps_its_own() {
-        let linked = || candidate(Relation::LinkedIssue(42), Presence::There, Head::There);
-        assert_eq!(choose(true, vec![linked()], vec![stranger(None)]).0, "Create");
-        let own = candidate(Relation::SameWork, Presence::There, Head::NotKnown);
-        assert_eq!(choose(true, vec![own, linked()], vec![]).0, "Use");
+        let linked = || test_candidate(WorkRelation::LinkedIssue(42), WorktreePresence::There, HeadPresence::There);
+        assert_eq!(decide_and_summarise(true, vec![linked()], vec![test_foreign_worktree(None)]).0, "Create");
+        let own = test_candidate(WorkRelation::SameWork, WorktreePresence::There, HeadPresence::NotKnown);
+        assert_eq!(decide_and_summarise(true, vec![own, linked()], vec![]).0, "Use");
     }
 
     #[test]
     fn an_unfinished_one_is_awaited_only_if_it_is_ours() {
-        let mut own = candidate(Relation::SameWork, Presence::Gone, Head::NotKnown);
+        let mut own = test_candidate(WorkRelation::SameWork, WorktreePresence::Gone, HeadPresence::NotKnown);
         own.environment.status = Status::Creating;
-        assert_eq!(choose(false, vec![own], vec![]).0, "Wait");
-        let mut linked = candidate(Relation::LinkedPr(3), Presence::Gone, Head::There);
+        assert_eq!(decide_and_summarise(false, vec![own], vec![]).0, "Wait");
+        let mut linked = test_candidate(WorkRelation::LinkedPr(3), WorktreePresence::Gone, HeadPresence::There);
         linked.environment.status = Status::Creating;
-        assert_eq!(choose(false, vec![linked], vec![]).0, "Create");
+        assert_eq!(decide_and_summarise(false, vec![linked], vec![]).0, "Create");
     }
 }

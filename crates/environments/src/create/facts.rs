@@ -1,4 +1,4 @@
-//! What the resolver has to know, asked of the store, the disk and git.
+//! Gathers the facts for a decision from the store, the disk and git.
 
 use std::path::Path;
 
@@ -6,73 +6,77 @@ use grove_git::Repository;
 use grove_git::base::choose_remote;
 use grove_git::checked_out::CheckedOut;
 use grove_model::{
-    AdoptedFrom, BranchName, Codebase, CommitSha, Environment, EnvironmentId, Kind, PrHead, Work, WorkKey,
+    AdoptedFrom, BranchName, Codebase, CommitSha, Environment, EnvironmentId, PullRequestHead, Work, WorkKey, WorkKind,
 };
 
-use crate::create::Hints;
-use crate::create::decide::{Candidate, Facts, Head, Presence, Relation, Stranger};
+use crate::create::CreateHints;
+use crate::create::decide::{
+    DecisionFacts, EnvironmentCandidate, ForeignCandidate, HeadPresence, WorkRelation, WorktreePresence,
+};
 use crate::create::foreign::{is_automakers, is_skills};
-use crate::environments::Isolation;
-use crate::error::IsolationError;
-use crate::provider::Found;
-use crate::provider::disk::{OnDisk, on_disk};
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
+use crate::provider::FoundEnvironment;
+use crate::provider::disk::{PathState, on_disk};
 
-impl Isolation {
-    /// Everything about the work's possible environments but what a new one would need.
-    pub(super) async fn facts(
+impl Environments {
+    /// Gathers the facts about the possible environments of the work, except those that only a new one needs.
+    pub(super) async fn gather_facts(
         &self,
         codebase: &Codebase,
         work: &Work,
-        hints: &Hints,
+        hints: &CreateHints,
         bound: Option<EnvironmentId>,
-    ) -> Result<Facts, IsolationError> {
-        let environments = self.store.environments(codebase.id, false).await?;
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let mut facts = Facts { fork: work.is_from_fork(), ..Facts::default() };
+    ) -> Result<DecisionFacts, EnvironmentError> {
+        let environments = self.store.list_environments(codebase.id, false).await?;
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let mut facts = DecisionFacts { fork: work.is_from_fork(), ..DecisionFacts::default() };
         let mut seen = Vec::new();
-        let bound = environments.iter().filter(|e| Some(e.id) == bound).map(|e| (Relation::Bound, e));
-        for (relation, environment) in bound.chain(related(work, hints, &environments)) {
+        let bound = environments.iter().filter(|e| Some(e.id) == bound).map(|e| (WorkRelation::Bound, e));
+        for (relation, environment) in bound.chain(related_environments(work, hints, &environments)) {
             if seen.contains(&environment.id) {
                 continue;
             }
             seen.push(environment.id);
-            let presence = Presence::from(on_disk(environment, &codebase.git_common_dir));
-            let own = matches!(relation, Relation::Bound | Relation::SameWork);
+            let presence = WorktreePresence::from(on_disk(environment, &codebase.git_common_dir));
+            let own = matches!(relation, WorkRelation::Bound | WorkRelation::SameWork);
             let head = match work.pull_request_head() {
-                Some(head) if !own && presence == Presence::There => find_head(&repo, environment, head).await?,
-                _ => Head::NotKnown,
+                Some(head) if !own && presence == WorktreePresence::There => {
+                    find_head(&repo, environment, head).await?
+                }
+                _ => HeadPresence::NotKnown,
             };
-            facts.candidates.push(Candidate { relation, environment: environment.clone(), presence, head });
+            facts.candidates.push(EnvironmentCandidate { relation, environment: environment.clone(), presence, head });
         }
         Ok(facts)
     }
 
-    /// Worktrees made by others that fit: at the expected path, or on the branch.
-    pub(super) async fn strangers(
+    /// Finds worktrees made by other tools or people that fit: at the expected path, or on the branch.
+    pub(super) async fn find_foreign_worktrees(
         &self,
         codebase: &Codebase,
         work: &Work,
-        hints: &Hints,
+        hints: &CreateHints,
         expected: (&Path, &BranchName),
-    ) -> Result<Vec<Stranger>, IsolationError> {
+    ) -> Result<Vec<ForeignCandidate>, EnvironmentError> {
         let (path, branch) = expected;
         let pull_request = match work {
-            Work::PullRequest { head: PrHead::SameRepo { branch, at }, .. } => Some((branch, at.as_ref())),
+            Work::PullRequest { head: PullRequestHead::SameRepo { branch, at }, .. } => Some((branch, at.as_ref())),
             _ => None,
         };
-        // Most works need no look at git's list.
+        // Most works do not need git's list of worktrees.
         if work.is_from_fork() || (!path.exists() && pull_request.is_none() && hints.suggested_branch.is_none()) {
             return Ok(Vec::new());
         }
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let tip = match pull_request {
             Some((branch, None)) => self.last_seen_tip(&repo, branch).await?,
             _ => None,
         };
         let pull_request = pull_request.map(|(branch, at)| (branch, at.or(tip.as_ref())));
-        let ours = self.store.environments(codebase.id, false).await?;
+        let ours = self.store.list_environments(codebase.id, false).await?;
         let mut strangers = Vec::new();
-        for found in self.provider.list(codebase).await? {
+        for found in self.provider.list_environments(codebase).await? {
             if ours.iter().any(|environment| environment.path == found.path) {
                 continue;
             }
@@ -86,27 +90,31 @@ impl Isolation {
                 None
             };
             let Some(from) = from else { continue };
-            let flaw = match self.provider.adopt(codebase, &found.path).await? {
+            let flaw = match self.provider.check_adoptable(codebase, &found.path).await? {
                 Some(_) => None,
                 None => Some("it is not there, or belongs to another clone".to_owned()),
             };
-            let from = self.maker(codebase, &found).unwrap_or(from);
-            strangers.push(Stranger { found, from, flaw });
+            let from = self.detect_creating_tool(codebase, &found).unwrap_or(from);
+            strangers.push(ForeignCandidate { found, from, flaw });
         }
         Ok(strangers)
     }
 
-    /// Where a branch of the remote was last seen.
-    async fn last_seen_tip(&self, repo: &Repository, branch: &BranchName) -> Result<Option<CommitSha>, IsolationError> {
-        let remotes = repo.remotes().await?;
-        match choose_remote(self.settings.remote(), &remotes).unwrap_or_default() {
+    /// Returns the last known commit of a branch of the remote.
+    async fn last_seen_tip(
+        &self,
+        repo: &Repository,
+        branch: &BranchName,
+    ) -> Result<Option<CommitSha>, EnvironmentError> {
+        let remotes = repo.list_remotes().await?;
+        match choose_remote(self.settings.remote_name(), &remotes).unwrap_or_default() {
             Some(remote) => Ok(repo.commit_of(&format!("refs/remotes/{remote}/{branch}")).await?),
             None => Ok(None),
         }
     }
 
-    /// Which tool made a worktree, where it left word of it.
-    fn maker(&self, codebase: &Codebase, found: &Found) -> Option<AdoptedFrom> {
+    /// Detects which tool created a worktree, where the tool left metadata.
+    fn detect_creating_tool(&self, codebase: &Codebase, found: &FoundEnvironment) -> Option<AdoptedFrom> {
         if is_skills(self.settings.user_home(), codebase, found) {
             return Some(AdoptedFrom::Skill);
         }
@@ -114,73 +122,88 @@ impl Isolation {
     }
 }
 
-impl From<OnDisk> for Presence {
-    fn from(found: OnDisk) -> Self {
+impl From<PathState> for WorktreePresence {
+    fn from(found: PathState) -> Self {
         match found {
-            OnDisk::Worktree(_) => Presence::There,
-            OnDisk::Gone => Presence::Gone,
-            OnDisk::NotMounted => Presence::NotMounted,
-            OnDisk::Elsewhere(node) => Presence::Elsewhere(node),
-            OnDisk::Unknown(why) => Presence::Unknown(why),
+            PathState::Worktree(_) => WorktreePresence::There,
+            PathState::Gone => WorktreePresence::Gone,
+            PathState::NotMounted => WorktreePresence::NotMounted,
+            PathState::Elsewhere(node) => WorktreePresence::Elsewhere(node),
+            PathState::Unknown(why) => WorktreePresence::Unknown(why),
         }
     }
 }
 
-/// The environments that may serve a work, in order.
-fn related<'a>(work: &Work, hints: &Hints, environments: &'a [Environment]) -> Vec<(Relation, &'a Environment)> {
-    let key = work.key();
+/// Returns the environments that may serve a work, in order.
+fn related_environments<'a>(
+    work: &Work,
+    hints: &CreateHints,
+    environments: &'a [Environment],
+) -> Vec<(WorkRelation, &'a Environment)> {
+    let key = work.work_key();
     let with = |wanted: &WorkKey| environments.iter().filter(|e| e.work == *wanted).collect::<Vec<_>>();
     let numbered =
-        |kind: Kind, number: u64| WorkKey::new(kind, &number.to_string()).map(|key| with(&key)).unwrap_or_default();
-    let mut found: Vec<(Relation, &Environment)> = with(key).into_iter().map(|e| (Relation::SameWork, e)).collect();
-    // A review and its pull request are served by one.
-    let twin = match key.kind() {
-        Kind::Pr => Some(Kind::Review),
-        Kind::Review => Some(Kind::Pr),
+        |kind: WorkKind, number: u64| WorkKey::new(kind, &number.to_string()).map(|key| with(&key)).unwrap_or_default();
+    let mut found: Vec<(WorkRelation, &Environment)> =
+        with(key).into_iter().map(|e| (WorkRelation::SameWork, e)).collect();
+    // A review and its pull request share one environment.
+    let twin = match key.work_kind() {
+        WorkKind::Pr => Some(WorkKind::Review),
+        WorkKind::Review => Some(WorkKind::Pr),
         _ => None,
     };
-    if let (Some(twin), Some(number)) = (twin, key.number()) {
-        found.extend(numbered(twin, number).into_iter().map(|e| (Relation::SameWork, e)));
+    if let (Some(twin), Some(number)) = (twin, key.forge_number()) {
+        found.extend(numbered(twin, number).into_iter().map(|e| (WorkRelation::SameWork, e)));
     }
     for &number in &hints.linked_issues {
-        found.extend(numbered(Kind::Issue, number).into_iter().map(|e| (Relation::LinkedIssue(number), e)));
+        found.extend(numbered(WorkKind::Issue, number).into_iter().map(|e| (WorkRelation::LinkedIssue(number), e)));
         found.extend(
             environments
                 .iter()
                 .filter(|e| e.related_issues.contains(&number))
-                .map(|e| (Relation::LinkedIssue(number), e)),
+                .map(|e| (WorkRelation::LinkedIssue(number), e)),
         );
     }
     for &number in &hints.linked_prs {
-        let prs = [Kind::Pr, Kind::Review].into_iter().flat_map(|kind| numbered(kind, number));
-        found.extend(prs.map(|e| (Relation::LinkedPr(number), e)));
+        let prs = [WorkKind::Pr, WorkKind::Review].into_iter().flat_map(|kind| numbered(kind, number));
+        found.extend(prs.map(|e| (WorkRelation::LinkedPr(number), e)));
         found.extend(
-            environments.iter().filter(|e| e.related_prs.contains(&number)).map(|e| (Relation::LinkedPr(number), e)),
+            environments
+                .iter()
+                .filter(|e| e.related_prs.contains(&number))
+                .map(|e| (WorkRelation::LinkedPr(number), e)),
         );
     }
-    if let Some(number) = key.number() {
-        let linked = |e: &&Environment| match key.kind() {
-            Kind::Issue => e.related_issues.contains(&number),
+    if let Some(number) = key.forge_number() {
+        let linked = |e: &&Environment| match key.work_kind() {
+            WorkKind::Issue => e.related_issues.contains(&number),
             _ => e.related_prs.contains(&number),
         };
-        let relation =
-            if key.kind() == Kind::Issue { Relation::LinkedIssue(number) } else { Relation::LinkedPr(number) };
+        let relation = if key.work_kind() == WorkKind::Issue {
+            WorkRelation::LinkedIssue(number)
+        } else {
+            WorkRelation::LinkedPr(number)
+        };
         found.extend(environments.iter().filter(linked).map(|e| (relation.clone(), e)));
     }
     found
 }
 
-/// Finds out whether the head of a pull request is in an environment: on its branch, or contained in it.
-async fn find_head(repo: &Repository, environment: &Environment, head: &PrHead) -> Result<Head, IsolationError> {
+/// Checks whether an environment contains the head of a pull request: on its branch, or in its history.
+async fn find_head(
+    repo: &Repository,
+    environment: &Environment,
+    head: &PullRequestHead,
+) -> Result<HeadPresence, EnvironmentError> {
     let now = repo.checked_out(&environment.path).await?;
-    if head.branch() == Some(&environment.branch)
-        || head.branch().is_some_and(|head| now.as_ref().is_some_and(|now| now.is_on(head)))
+    if head.branch_name() == Some(&environment.branch)
+        || head.branch_name().is_some_and(|head| now.as_ref().is_some_and(|now| now.is_on(head)))
     {
-        return Ok(Head::There);
+        return Ok(HeadPresence::There);
     }
-    let Some(sha) = head.commit() else {
-        // A branch that is known and is another one says enough.
-        return Ok(if head.branch().is_some() { Head::NotThere } else { Head::NotKnown });
+    let Some(sha) = head.head_commit() else {
+        // A known branch that is another one is proof enough.
+        return Ok(if head.branch_name().is_some() { HeadPresence::NotThere } else { HeadPresence::NotKnown });
     };
     let tip = match now {
         Some(CheckedOut::Detached(at)) => Some(at),
@@ -189,18 +212,18 @@ async fn find_head(repo: &Repository, environment: &Environment, head: &PrHead) 
     };
     let known = repo.commit_of(sha.as_str()).await?.is_some();
     match tip {
-        Some(tip) if known && repo.is_ancestor(sha, &tip).await? => Ok(Head::There),
-        _ => Ok(Head::NotThere),
+        Some(tip) if known && repo.is_ancestor(sha, &tip).await? => Ok(HeadPresence::There),
+        _ => Ok(HeadPresence::NotThere),
     }
 }
 
-/// Whether a worktree is on the pull request's branch, or on its name with dashes and with a
-/// history that meets it.
+/// Tells whether a worktree is on the pull request's branch, or on a branch with the same name in dashes
+/// whose history meets it.
 async fn fits_pull_request(
     repo: &Repository,
-    found: &Found,
+    found: &FoundEnvironment,
     pull_request: Option<(&BranchName, Option<&CommitSha>)>,
-) -> Result<bool, IsolationError> {
+) -> Result<bool, EnvironmentError> {
     let (Some((branch, sha)), Some(on)) = (pull_request, &found.branch) else { return Ok(false) };
     if on == branch.as_str() {
         return Ok(true);

@@ -1,24 +1,28 @@
-//! What a codebase's base branch is at this moment.
+//! Finds the current commit of a codebase's base branch.
 
-use grove_git::base::{Base, BaseWish, FetchPolicy, choose_remote};
+use grove_git::base::{BaseCommit, BasePreference, FetchPolicy, choose_remote};
 use grove_git::{RemoteOptions, Repository};
 use grove_model::Codebase;
 
-use crate::environments::{Isolation, with_repository_settings};
-use crate::error::IsolationError;
+use crate::environments::{Environments, with_repository_settings};
+use crate::error::EnvironmentError;
 
-impl Isolation {
-    /// The base branch, asked of the remote as it is configured unless `fetch` says otherwise.
-    pub async fn base(&self, codebase: &Codebase, fetch: Option<FetchPolicy>) -> Result<Base, IsolationError> {
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+impl Environments {
+    /// Returns the base branch. The remote is asked as configured unless `fetch` says otherwise.
+    pub async fn resolve_base(
+        &self,
+        codebase: &Codebase,
+        fetch: Option<FetchPolicy>,
+    ) -> Result<BaseCommit, EnvironmentError> {
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
         let options = RemoteOptions { fetch_timeout: Some(settings.fetch_timeout()), ..RemoteOptions::default() };
         let repo = repo.with_remote_options(options);
-        let remotes = repo.remotes().await?;
-        let remote = choose_remote(settings.remote(), &remotes)?;
+        let remotes = repo.list_remotes().await?;
+        let remote = choose_remote(settings.remote_name(), &remotes)?;
         let (setting, recorded) = (settings.base_branch(), codebase.default_branch.as_deref());
-        let wish = BaseWish { explicit: None, setting, recorded };
-        let fetch = fetch.unwrap_or_else(|| settings.fetch());
-        Ok(repo.base(&wish, remote.as_deref(), fetch, None).await?.0)
+        let wish = BasePreference { explicit: None, setting, recorded };
+        let fetch = fetch.unwrap_or_else(|| settings.fetch_policy());
+        Ok(repo.find_base(&wish, remote.as_deref(), fetch, None).await?.0)
     }
 }

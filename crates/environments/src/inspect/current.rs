@@ -1,4 +1,4 @@
-//! Environments as they are now: what is checked out there counts, not what was recorded.
+//! Environments as they are now: the branch that is checked out there counts, not the recorded one.
 //!
 //! A renamed branch is followed. Where another branch is checked out, or none, the record stays and each
 //! command decides what that means for it.
@@ -8,42 +8,42 @@ use grove_git::checked_out::CheckedOut;
 use grove_git::finish::would_conflict;
 use grove_model::{BranchName, Codebase, CommitSha, Environment, InitStatus, Status};
 
-use crate::environments::Isolation;
-use crate::error::IsolationError;
-use crate::inspect::find::find;
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
+use crate::inspect::find::find_by_name;
 use crate::mirror;
 
-impl Isolation {
-    /// The environments of a codebase, with renamed branches followed and failures ended whose cause is
-    /// gone; `all` includes those destroyed.
+impl Environments {
+    /// Returns the environments of a codebase. Renamed branches are followed, and failures whose cause is
+    /// gone are ended; `all` includes destroyed environments.
     pub async fn current_environments(
         &self,
         codebase: &Codebase,
         all: bool,
-    ) -> Result<Vec<Environment>, IsolationError> {
-        let mut environments = self.store.environments(codebase.id, all).await?;
+    ) -> Result<Vec<Environment>, EnvironmentError> {
+        let mut environments = self.store.list_environments(codebase.id, all).await?;
         for environment in &mut environments {
             self.try_bring_up_to_date(codebase, environment).await;
         }
         Ok(environments)
     }
 
-    /// The environment that a name means: as it is recorded, or by the branch that is checked out there.
-    pub async fn find_environment(&self, codebase: &Codebase, name: &str) -> Result<Environment, IsolationError> {
-        let recorded = self.store.environments(codebase.id, false).await?;
-        if let Ok(found) = find(name, &recorded) {
+    /// Returns the environment that a name means: by its record, or by the branch that is checked out there.
+    pub async fn find_environment(&self, codebase: &Codebase, name: &str) -> Result<Environment, EnvironmentError> {
+        let recorded = self.store.list_environments(codebase.id, false).await?;
+        if let Ok(found) = find_by_name(name, &recorded) {
             let mut found = found.clone();
             self.try_bring_up_to_date(codebase, &mut found).await;
-            // Its branch may have been renamed, and the name be another one's now.
-            if find(name, std::slice::from_ref(&found)).is_ok() {
+            // Its branch may have been renamed, and the name may belong to another environment now.
+            if find_by_name(name, std::slice::from_ref(&found)).is_ok() {
                 return Ok(found);
             }
         }
         let all = self.current_environments(codebase, false).await?;
-        match find(name, &all) {
-            Err(error @ IsolationError::NoSuch(_)) => {
+        match find_by_name(name, &all) {
+            Err(error @ EnvironmentError::NoSuch(_)) => {
                 let Ok(branch) = BranchName::parse(name) else { return Err(error) };
-                let repo = self.repository(codebase);
+                let repo = self.open_repository(codebase);
                 for environment in all.iter().filter(|environment| self.is_here(environment)) {
                     let now = repo.checked_out(&environment.path).await;
                     if now.is_ok_and(|now| now.is_some_and(|now| now.is_on(&branch))) {
@@ -56,25 +56,25 @@ impl Isolation {
         }
     }
 
-    /// What is checked out in an environment instead of its recorded branch; `None` where it is that one,
-    /// or where nothing is there.
+    /// Returns what is checked out in an environment instead of its recorded branch; `None` if it is the
+    /// recorded one, or if the worktree does not exist.
     pub(crate) async fn checked_out_instead(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<Option<CheckedOut>, IsolationError> {
-        let now = self.repository(codebase).checked_out(&environment.path).await?;
+    ) -> Result<Option<CheckedOut>, EnvironmentError> {
+        let now = self.open_repository(codebase).checked_out(&environment.path).await?;
         Ok(now.filter(|now| !now.is_on(&environment.branch)))
     }
 
-    /// The branch that a command is about: the recorded one while it is checked out, otherwise the one
-    /// that was named, if it is one of the two.
+    /// Returns the branch that a command is about: the recorded one while it is checked out, otherwise the
+    /// one that was named, if it is one of the two.
     pub(crate) async fn chosen_branch(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         named: Option<&BranchName>,
-    ) -> Result<BranchName, IsolationError> {
+    ) -> Result<BranchName, EnvironmentError> {
         let recorded = &environment.branch;
         let now = self.checked_out_instead(codebase, environment).await?;
         match (named, &now) {
@@ -84,19 +84,19 @@ impl Isolation {
             _ => {
                 let now = now.unwrap_or_else(|| CheckedOut::Branch(recorded.clone()));
                 let named = named.cloned();
-                Err(IsolationError::OtherBranch { recorded: recorded.clone(), now: Box::new(now), named })
+                Err(EnvironmentError::OtherBranch { recorded: recorded.clone(), now: Box::new(now), named })
             }
         }
     }
 
-    /// The commit that is checked out in an environment; where nothing is there, the one that its branch
-    /// is at.
-    pub async fn tip(
+    /// Returns the commit that is checked out in an environment; if the worktree does not exist, the commit
+    /// of its branch.
+    pub async fn head_commit(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<Option<CommitSha>, IsolationError> {
-        let repo = self.repository(codebase);
+    ) -> Result<Option<CommitSha>, EnvironmentError> {
+        let repo = self.open_repository(codebase);
         let now = if self.is_here(environment) { repo.checked_out(&environment.path).await? } else { None };
         let branch = match now {
             Some(CheckedOut::Detached(at)) => return Ok(Some(at)),
@@ -106,18 +106,18 @@ impl Isolation {
         Ok(repo.commit_of(&branch.full_ref()).await?)
     }
 
-    /// Whether something can be checked out in an environment on this machine.
+    /// Tells whether an environment can have a checkout on this machine.
     pub(crate) fn is_here(&self, environment: &Environment) -> bool {
         environment.node == self.node && matches!(environment.status, Status::Active | Status::Failed | Status::Merging)
     }
 
-    /// Takes what is checked out in an environment into its record. Where that cannot be found out, what
-    /// is recorded is shown, with what git says of it.
+    /// Updates the record from what is checked out in an environment. If that cannot be read, the recorded
+    /// state is shown with git's error.
     async fn try_bring_up_to_date(&self, codebase: &Codebase, environment: &mut Environment) {
         if !self.is_here(environment) {
             return;
         }
-        if let Err(error) = self.bring_up_to_date(codebase, &self.repository(codebase), environment).await {
+        if let Err(error) = self.bring_up_to_date(codebase, &self.open_repository(codebase), environment).await {
             tracing::debug!(environment = %environment.id, "what is checked out is not known: {error}");
         }
     }
@@ -127,7 +127,7 @@ impl Isolation {
         codebase: &Codebase,
         repo: &Repository,
         environment: &mut Environment,
-    ) -> Result<(), IsolationError> {
+    ) -> Result<(), EnvironmentError> {
         if let Some(CheckedOut::Branch(now)) = repo.checked_out(&environment.path).await?
             && now != environment.branch
             && repo.was_renamed(&environment.branch, &now).await?
@@ -135,7 +135,7 @@ impl Isolation {
         {
             tracing::info!(environment = %environment.id, from = %environment.branch, to = %now, "branch renamed");
             environment.branch = now;
-            if let Err(error) = mirror::write(codebase, environment) {
+            if let Err(error) = mirror::write_mirror(codebase, environment) {
                 tracing::warn!(environment = %environment.id, "its mirror could not be written: {error}");
             }
         }
@@ -145,25 +145,29 @@ impl Isolation {
         Ok(())
     }
 
-    /// Whether an environment failed because its work conflicted with its base, and does not any more.
-    async fn conflict_is_resolved(&self, repo: &Repository, environment: &Environment) -> Result<bool, IsolationError> {
+    /// Tells whether an environment failed because its work conflicted with its base, and no longer does.
+    async fn conflict_is_resolved(
+        &self,
+        repo: &Repository,
+        environment: &Environment,
+    ) -> Result<bool, EnvironmentError> {
         let (false, Some(base)) = (init_failed(environment), &environment.base_ref) else { return Ok(false) };
         let Some(tip) = repo.commit_of(&environment.branch.full_ref()).await? else { return Ok(false) };
         let conflicts = would_conflict(repo, &environment.branch, &tip, base).await;
-        conflicts.map(|conflicts| !conflicts).map_err(|error| IsolationError::Finish(Box::new(error)))
+        conflicts.map(|conflicts| !conflicts).map_err(|error| EnvironmentError::Finish(Box::new(error)))
     }
 
-    /// A failed merge is over: something succeeded since.
-    pub(crate) async fn end_failure(&self, environment: &mut Environment) -> Result<(), IsolationError> {
+    /// Ends a failed merge: an operation has succeeded since.
+    pub(crate) async fn end_failure(&self, environment: &mut Environment) -> Result<(), EnvironmentError> {
         if environment.status == Status::Failed && !init_failed(environment) {
-            self.store.advance(environment.id, Status::Failed, Status::Active, None).await?;
+            self.store.advance_status(environment.id, Status::Failed, Status::Active, None).await?;
             (environment.status, environment.error) = (Status::Active, None);
         }
         Ok(())
     }
 }
 
-/// Whether an environment failed in its init script, which only running it again can mend.
+/// Tells whether an environment failed in its init script; only running the script again can fix that.
 pub(crate) fn init_failed(environment: &Environment) -> bool {
     let status = environment.metadata.init_script.as_ref().and_then(|init| init.status);
     status == Some(InitStatus::Failed)

@@ -1,46 +1,53 @@
-//! What was changed in an environment since its work began.
+//! The changes in an environment since its work began.
 
-use grove_git::Place;
+use grove_git::GitLocation;
 use grove_model::{Codebase, Environment};
 
-use crate::environments::Isolation;
-use crate::error::IsolationError;
-use crate::provider::disk::{Facts, OnDisk, facts_of, on_disk};
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
+use crate::provider::disk::{DiskFacts, PathState, facts_of, on_disk};
 
 /// The longest patch that is shown.
-const LONGEST: usize = 60_000;
+const MAX_PATCH_LENGTH: usize = 60_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diff {
+pub struct EnvironmentDiff {
     pub patch: String,
-    /// The patch was longer.
+    /// The patch was longer and was cut.
     pub cut: bool,
     pub untracked: usize,
 }
 
-impl Isolation {
-    /// Committed or not, against the commit where the work began.
-    pub async fn diff(&self, codebase: &Codebase, environment: &Environment) -> Result<Diff, IsolationError> {
-        let broken = |why: String| IsolationError::Broken { path: environment.path.clone(), why };
+impl Environments {
+    /// Returns the changes, committed or not, against the commit where the work began.
+    pub async fn diff_environment(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<EnvironmentDiff, EnvironmentError> {
+        let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
         let entry = match on_disk(environment, &codebase.git_common_dir) {
-            OnDisk::Worktree(entry) => entry,
+            PathState::Worktree(entry) => entry,
             other => return Err(broken(format!("it is not there ({other:?})"))),
         };
         let untracked = match facts_of(&self.git, codebase, std::slice::from_ref(environment)).await.pop() {
-            Some(Ok(Facts::Present(present))) => present.status.counts.untracked,
+            Some(Ok(DiskFacts::Present(present))) => present.status.counts.untracked,
             Some(Err(why)) => return Err(broken(why)),
             _ => return Err(broken("it is not there".to_owned())),
         };
-        let place =
-            Place::Worktree { work_tree: &environment.path, git_dir: &entry, common_dir: &codebase.git_common_dir };
+        let place = GitLocation::Worktree {
+            work_tree: &environment.path,
+            git_dir: &entry,
+            common_dir: &codebase.git_common_dir,
+        };
         let began = environment.base_sha.as_ref().map_or("HEAD", |sha| sha.as_str());
-        let diff = self.git.command(place, "diff");
+        let diff = self.git.new_command(place, "diff");
         let diff =
             diff.args(["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", began, "--"]);
         let bytes = diff.inspecting_worktree().run().await?.stdout;
         let text = String::from_utf8_lossy(&bytes);
-        let cut = text.len() > LONGEST;
-        let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        Ok(Diff { patch: text[..end].to_owned(), cut, untracked })
+        let cut = text.len() > MAX_PATCH_LENGTH;
+        let end = (0..=MAX_PATCH_LENGTH.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        Ok(EnvironmentDiff { patch: text[..end].to_owned(), cut, untracked })
     }
 }

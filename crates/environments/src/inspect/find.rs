@@ -1,25 +1,26 @@
-//! The environment that a person means: by branch, by work (`issue-42`), or by the start of its id.
+//! Finds the environment that a person means: by branch, by work (`issue-42`), or by the start of its id.
 
 use grove_model::Environment;
 
-use crate::error::IsolationError;
+use crate::error::EnvironmentError;
 
-/// The strongest way of naming that fits decides: a branch before a work before an id.
-pub fn find<'a>(name: &str, environments: &'a [Environment]) -> Result<&'a Environment, IsolationError> {
-    match fitting(name, environments, |environment| environment)[..] {
-        [] => Err(IsolationError::NoSuch(name.to_owned())),
+/// Returns the environment of this name. The strongest kind of match decides: a branch before a work before
+/// an id.
+pub fn find_by_name<'a>(name: &str, environments: &'a [Environment]) -> Result<&'a Environment, EnvironmentError> {
+    match matches_by_name(name, environments, |environment| environment)[..] {
+        [] => Err(EnvironmentError::NoSuch(name.to_owned())),
         [one] => Ok(one),
         ref several => {
             let candidates = several.iter().map(|e| format!("{} ({})", e.id, e.branch)).collect();
-            Err(IsolationError::Ambiguous { name: name.to_owned(), candidates })
+            Err(EnvironmentError::Ambiguous { name: name.to_owned(), candidates })
         }
     }
 }
 
-pub(crate) fn fitting<'a, T>(name: &str, all: &'a [T], environment: impl Fn(&T) -> &Environment) -> Vec<&'a T> {
+pub(crate) fn matches_by_name<'a, T>(name: &str, all: &'a [T], environment: impl Fn(&T) -> &Environment) -> Vec<&'a T> {
     let by_branch = |e: &Environment| e.branch.as_str() == name;
-    let by_work = |e: &Environment| format!("{}-{}", e.work.kind(), e.work.id()) == name;
-    // A work that shares the environment of another.
+    let by_work = |e: &Environment| format!("{}-{}", e.work.work_kind(), e.work.id()) == name;
+    // A work that shares the environment of another work.
     let number = |prefix: &str| name.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
     let (issue, pr) = (number("issue-"), number("pr-").or(number("review-")));
     let by_link = |e: &Environment| {

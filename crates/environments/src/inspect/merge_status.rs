@@ -1,8 +1,8 @@
-//! How an environment's work stands: is it merged, is anybody still at it.
+//! The merge status of an environment's work: whether it is merged, and whether it is still active.
 //!
-//! One definition for the list, the clean-up, the limit and the page. Verdicts are asked of git for
-//! all environments together ([`grove_git::verdict`]) and remembered by commit; staleness takes the
-//! newest of the last message, the last commit and the last change to a file.
+//! One definition for the list, the clean-up, the limit and the page. Git judges all environments together
+//! ([`grove_git::verdict`]), and the verdicts are cached by commit. Staleness uses the newest of the last
+//! message, the last commit and the last change to a file.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,45 +10,45 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use grove_git::checked_out::CheckedOut;
-use grove_git::verdict::{Subject, Tips, Verdict, verdicts, worked_on};
+use grove_git::verdict::{BranchTips, MergeVerdict, VerdictSubject, find_verdicts, worked_on};
 use grove_git::{GitError, Repository};
-use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, Kind, MergeMethod, Moment, Status};
+use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, MergeMethod, Moment, Status, WorkKind};
 use jiff::SignedDuration;
 
-use crate::environments::Isolation;
-use crate::error::IsolationError;
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
 
-/// How the work of one environment stands.
+/// The merge status of one environment's work.
 #[derive(Clone, Debug)]
-pub struct Standing {
-    pub verdict: Verdict,
+pub struct MergeStatus {
+    pub verdict: MergeVerdict,
     /// The commit of the recorded branch that was judged.
     pub head: Option<CommitSha>,
-    /// What is checked out instead of the recorded branch.
+    /// The checkout, if it is not the recorded branch.
     pub checked_out: Option<CheckedOut>,
-    /// The newest of message, commit and, where the others are old, change to a file.
+    /// The newest of the last message, the last commit and, if both are old, the last change to a file.
     pub last_active: Moment,
     pub stale: bool,
 }
 
-/// How long a verdict is remembered.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(24 * 60);
+/// The time for which a verdict is cached.
+const VERDICT_CACHE_DURATION: SignedDuration = SignedDuration::from_hours(24 * 60);
 
-impl Isolation {
-    /// How each of these environments stands at `now`.
-    pub async fn standings(
+impl Environments {
+    /// Returns the merge status of each environment at `now`.
+    pub async fn merge_statuses(
         &self,
         codebase: &Codebase,
         environments: &[Environment],
         now: Moment,
-    ) -> Result<HashMap<EnvironmentId, Standing>, IsolationError> {
-        let repo = Repository::known(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let tips = match Tips::of(&repo).await {
+    ) -> Result<HashMap<EnvironmentId, MergeStatus>, EnvironmentError> {
+        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let tips = match BranchTips::load_tips(&repo).await {
             Ok(tips) => tips,
-            Err(error) => return Ok(unknown(environments, &error)),
+            Err(error) => return Ok(unknown_statuses(environments, &error)),
         };
         let heads = self.read_heads(&repo, environments).await;
-        let mut verdicts = self.judged(codebase, &repo, &tips, environments, &heads).await?;
+        let mut verdicts = self.judge_environments(codebase, &repo, &tips, environments, &heads).await?;
         let uses = self.store.uses_in(codebase.id).await?;
         let threshold = SignedDuration::from_hours(24 * self.settings.stale_days().min(36_500).cast_signed());
         let mut found = HashMap::new();
@@ -56,18 +56,18 @@ impl Isolation {
             let verdict = verdicts.remove(&environment.id).unwrap_or_else(not_asked);
             let uses = uses.get(&environment.id).map(Vec::as_slice).unwrap_or_default();
             let checked_out = heads.get(&environment.id).and_then(|head| head.as_ref().ok()).cloned();
-            let committed = tips.committed(&environment.branch.full_ref());
-            let other = checked_out.as_ref().and_then(CheckedOut::branch);
-            let other = other.and_then(|branch| tips.committed(&branch.full_ref()));
+            let committed = tips.committed_at(&environment.branch.full_ref());
+            let other = checked_out.as_ref().and_then(CheckedOut::branch_name);
+            let other = other.and_then(|branch| tips.committed_at(&branch.full_ref()));
             let messages = uses.iter().map(|(_, at)| *at);
             let seen = messages.chain([environment.last_activity_at]).chain(committed).chain(other);
             let mut last_active = seen.max().unwrap_or(environment.last_activity_at);
             let permanent = uses.iter().map(|(platform, _)| platform.as_str());
             let permanent = permanent.chain(environment.created_by_platform.as_deref()).any(|p| p == "telegram");
-            let old = |moment: Moment| now.since(moment) > threshold;
+            let old = |moment: Moment| now.duration_since(moment) > threshold;
             let mut stale = environment.status == Status::Active && !permanent && old(last_active);
             if stale {
-                // Only now is it worth a look at every file. What cannot be looked at is not stale.
+                // Only now is it worth reading every file. An environment that cannot be read is not stale.
                 match last_change(&environment.path) {
                     Some(changed) => {
                         last_active = last_active.max(changed);
@@ -76,13 +76,14 @@ impl Isolation {
                     None => stale = false,
                 }
             }
-            let head = tips.get(&environment.branch.full_ref()).cloned();
-            found.insert(environment.id, Standing { verdict, head, checked_out, last_active, stale });
+            let head = tips.commit_at(&environment.branch.full_ref()).cloned();
+            found.insert(environment.id, MergeStatus { verdict, head, checked_out, last_active, stale });
         }
         Ok(found)
     }
 
-    /// What is checked out in environments where it is not the recorded branch, or why that is not known.
+    /// Returns what is checked out in environments where it is not the recorded branch, or the reason why
+    /// that is not known.
     async fn read_heads(
         &self,
         repo: &Repository,
@@ -100,25 +101,26 @@ impl Isolation {
         heads
     }
 
-    /// The verdicts on recorded branches, together with those on what is checked out instead.
-    async fn judged(
+    /// Returns the verdicts on recorded branches, combined with those on what is checked out instead.
+    async fn judge_environments(
         &self,
         codebase: &Codebase,
         repo: &Repository,
-        tips: &Tips,
+        tips: &BranchTips,
         environments: &[Environment],
         heads: &HashMap<EnvironmentId, Result<CheckedOut, GitError>>,
-    ) -> Result<HashMap<EnvironmentId, Verdict>, IsolationError> {
-        let of_heads = heads.values().filter_map(|head| head.as_ref().ok()?.branch());
+    ) -> Result<HashMap<EnvironmentId, MergeVerdict>, EnvironmentError> {
+        let of_heads = heads.values().filter_map(|head| head.as_ref().ok()?.branch_name());
         let branches = environments.iter().map(|environment| &environment.branch).chain(of_heads);
-        let branches: Vec<String> = branches.map(|b| b.full_ref()).filter(|name| tips.get(name).is_some()).collect();
+        let branches: Vec<String> =
+            branches.map(|b| b.full_ref()).filter(|name| tips.commit_at(name).is_some()).collect();
         let worked = match worked_on(repo, &branches).await {
             Ok(worked) => worked,
             Err(error) => return Ok(environments.iter().map(|e| (e.id, unknown_verdict(&error))).collect()),
         };
         let recorded = environments.iter().map(|environment| {
             let branch = CheckedOut::Branch(environment.branch.clone());
-            subject(tips, &worked, environment, &branch)
+            merge_subject(tips, &worked, environment, &branch)
         });
         let other = environments.iter().filter_map(|environment| {
             Some((
@@ -127,20 +129,20 @@ impl Isolation {
                     .get(&environment.id)?
                     .as_ref()
                     .map_err(ToString::to_string)
-                    .and_then(|head| subject(tips, &worked, environment, head).map_err(str::to_owned)),
+                    .and_then(|head| merge_subject(tips, &worked, environment, head).map_err(str::to_owned)),
             ))
         });
-        let other: Vec<(EnvironmentId, Result<Subject, String>)> = other.collect();
+        let other: Vec<(EnvironmentId, Result<VerdictSubject, String>)> = other.collect();
         let ids = environments.iter().map(|environment| environment.id);
-        let all: Vec<Result<Subject, String>> = recorded
+        let all: Vec<Result<VerdictSubject, String>> = recorded
             .map(|subject| subject.map_err(str::to_owned))
             .chain(other.iter().map(|(_, subject)| subject.clone()))
             .collect();
         let mut verdicts = self.verdicts_on(codebase, repo, &all).await?.into_iter();
-        let mut found: HashMap<EnvironmentId, Verdict> = ids.zip(verdicts.by_ref()).collect();
+        let mut found: HashMap<EnvironmentId, MergeVerdict> = ids.zip(verdicts.by_ref()).collect();
         self.ask_forge(codebase, tips, environments, &mut found).await;
         for ((id, _), verdict) in other.iter().zip(verdicts) {
-            // Merged only if both are.
+            // The work is merged only if both are.
             if verdict.merged_by().is_none() {
                 found.insert(*id, verdict);
             }
@@ -148,19 +150,18 @@ impl Isolation {
         Ok(found)
     }
 
-    /// The verdicts in the order of what is to be judged: those that are known already, and git's on the
-    /// rest.
+    /// Returns the verdicts in the order of the subjects: the cached ones, and git's verdicts on the rest.
     async fn verdicts_on(
         &self,
         codebase: &Codebase,
         repo: &Repository,
-        all: &[Result<Subject, String>],
-    ) -> Result<Vec<Verdict>, IsolationError> {
-        let known = self.store.verdicts(codebase.id).await?;
+        all: &[Result<VerdictSubject, String>],
+    ) -> Result<Vec<MergeVerdict>, EnvironmentError> {
+        let known = self.store.list_verdicts(codebase.id).await?;
         let (mut found, mut asked) = (Vec::new(), Vec::new());
         for subject in all {
             let remembered =
-                |subject: &Subject| known.get(&key_of(subject)).and_then(|text| serde_json::from_str(text).ok());
+                |subject: &VerdictSubject| known.get(&key_of(subject)).and_then(|text| serde_json::from_str(text).ok());
             found.push(match subject {
                 Err(why) => unknown_verdict(why),
                 Ok(subject) => remembered(subject).unwrap_or_else(|| {
@@ -169,18 +170,18 @@ impl Isolation {
                 }),
             });
         }
-        let subjects: Vec<Subject> = asked.iter().map(|(_, subject)| subject.clone()).collect();
-        match verdicts(repo, &subjects).await {
+        let subjects: Vec<VerdictSubject> = asked.iter().map(|(_, subject)| subject.clone()).collect();
+        match find_verdicts(repo, &subjects).await {
             Ok(new) if new.is_empty() => {}
             Ok(new) => {
                 let mut kept = Vec::new();
                 for ((place, subject), verdict) in asked.into_iter().zip(new) {
-                    if !matches!(verdict, Verdict::Unknown { .. }) {
+                    if !matches!(verdict, MergeVerdict::Unknown { .. }) {
                         kept.extend(serde_json::to_string(&verdict).ok().map(|text| (key_of(&subject), text)));
                     }
                     found[place] = verdict;
                 }
-                let old = Moment::now().plus(-REMEMBERED);
+                let old = Moment::now().add_duration(-VERDICT_CACHE_DURATION);
                 if let Err(error) = self.store.keep_verdicts(codebase.id, &kept, old).await {
                     tracing::warn!("verdicts could not be remembered: {error}");
                 }
@@ -194,20 +195,20 @@ impl Isolation {
         Ok(found)
     }
 
-    /// The forge knows of merges that git cannot see, and is believed only for the same commit. What it
-    /// told is in the record.
+    /// Asks the forge for merges that git cannot see. It is believed only for the same commit. The
+    /// record holds what it has already reported.
     async fn ask_forge(
         &self,
         codebase: &Codebase,
-        tips: &Tips,
+        tips: &BranchTips,
         environments: &[Environment],
-        found: &mut HashMap<EnvironmentId, Verdict>,
+        found: &mut HashMap<EnvironmentId, MergeVerdict>,
     ) {
         for environment in environments {
             let (ahead, behind) = match found.get(&environment.id) {
-                Some(Verdict::Unmerged { ahead, behind }) => (*ahead, *behind),
+                Some(MergeVerdict::Unmerged { ahead, behind }) => (*ahead, *behind),
                 // A pull request that got no commit here since it was merged.
-                Some(Verdict::Fresh { behind }) if is_pull_request(environment) => (0, *behind),
+                Some(MergeVerdict::Fresh { behind }) if is_pull_request(environment) => (0, *behind),
                 _ => continue,
             };
             let told = environment.metadata.pr.as_ref().filter(|pr| pr.is_merged()).and_then(|pr| pr.head.clone());
@@ -216,33 +217,33 @@ impl Isolation {
                 (None, Some(forge)) => forge.merged_head(codebase, environment).await,
                 (None, None) => None,
             };
-            if merged.is_some() && merged.as_ref() == tips.get(&environment.branch.full_ref()) {
-                found.insert(environment.id, Verdict::Merged { by: MergeMethod::Forge, ahead, behind });
+            if merged.is_some() && merged.as_ref() == tips.commit_at(&environment.branch.full_ref()) {
+                found.insert(environment.id, MergeVerdict::Merged { by: MergeMethod::Forge, ahead, behind });
             }
         }
     }
 }
 
-impl Standing {
+impl MergeStatus {
     pub fn is_merged(&self) -> bool {
         self.verdict.merged_by().is_some()
     }
 }
 
 fn is_pull_request(environment: &Environment) -> bool {
-    matches!(environment.work.kind(), Kind::Pr | Kind::Review)
+    matches!(environment.work.work_kind(), WorkKind::Pr | WorkKind::Review)
 }
 
-fn not_asked() -> Verdict {
+fn not_asked() -> MergeVerdict {
     unknown_verdict(&"it was not asked")
 }
 
-fn unknown_verdict(why: &dyn std::fmt::Display) -> Verdict {
-    Verdict::Unknown { why: why.to_string() }
+fn unknown_verdict(why: &dyn std::fmt::Display) -> MergeVerdict {
+    MergeVerdict::Unknown { why: why.to_string() }
 }
 
-fn unknown(environments: &[Environment], error: &GitError) -> HashMap<EnvironmentId, Standing> {
-    let standing = |environment: &Environment| Standing {
+fn unknown_statuses(environments: &[Environment], error: &GitError) -> HashMap<EnvironmentId, MergeStatus> {
+    let standing = |environment: &Environment| MergeStatus {
         verdict: unknown_verdict(&error),
         head: None,
         checked_out: None,
@@ -252,35 +253,35 @@ fn unknown(environments: &[Environment], error: &GitError) -> HashMap<Environmen
     environments.iter().map(|environment| (environment.id, standing(environment))).collect()
 }
 
-/// What is to be judged of an environment, where this is checked out; or why it cannot be.
-fn subject(
-    tips: &Tips,
+/// Returns the subject to judge for an environment with this checkout, or the reason why it cannot be judged.
+fn merge_subject(
+    tips: &BranchTips,
     worked_on: &HashMap<String, bool>,
     environment: &Environment,
     checked_out: &CheckedOut,
-) -> Result<Subject, &'static str> {
+) -> Result<VerdictSubject, &'static str> {
     let (head, worked_on) = match checked_out {
-        // Somebody went there.
+        // A person or an agent checked this commit out.
         CheckedOut::Detached(at) => (at.clone(), true),
         CheckedOut::Branch(branch) => {
             let name = branch.full_ref();
-            let head = tips.get(&name).ok_or("its branch is not there any more")?.clone();
+            let head = tips.commit_at(&name).ok_or("its branch is not there any more")?.clone();
             (head, *worked_on.get(&name).ok_or("the reflog of its branch cannot be read")?)
         }
     };
-    // A pull request's commits were made elsewhere.
+    // The commits of a pull request were made elsewhere.
     let had_own = worked_on || (is_pull_request(environment) && environment.head_sha != environment.base_sha);
-    let bases = environment.base_ref.as_deref().map(|base| tips.bases(base)).unwrap_or_default();
-    Ok(Subject { head, base_sha: environment.base_sha.clone(), bases, had_own })
+    let bases = environment.base_ref.as_deref().map(|base| tips.base_tips(base)).unwrap_or_default();
+    Ok(VerdictSubject { head, base_sha: environment.base_sha.clone(), bases, had_own })
 }
 
-fn key_of(subject: &Subject) -> (String, String) {
+fn key_of(subject: &VerdictSubject) -> (String, String) {
     let bases: Vec<&str> = subject.bases.iter().map(CommitSha::as_str).collect();
     let began = subject.base_sha.as_ref().map_or("", CommitSha::as_str);
     (subject.head.to_string(), format!("{began} {} {}", subject.had_own, bases.join(" ")))
 }
 
-/// When a file of a worktree was last changed; `None` when that cannot be found out.
+/// Returns the time of the last change to a file of a worktree; `None` if it cannot be determined.
 pub(crate) fn last_change(path: &Path) -> Option<Moment> {
     let mut newest = SystemTime::UNIX_EPOCH;
     let mut open = vec![path.to_owned()];

@@ -1,9 +1,8 @@
-//! How much room environments take on disk.
+//! The disk usage of environments.
 //!
-//! The record keeps the figure and when it was taken, so that a list need not walk through every
-//! tree. Those whose figure is old are measured as lists are asked for, a few each time; a clean-up
-//! measures all. A figure is what `du` gives, or there is none: part of a tree is never taken for
-//! the whole.
+//! The record keeps the size and when it was measured, so that a list need not walk through every tree. Each
+//! list measures a few of those whose size is outdated; a clean-up measures all. A size is what `du` reports,
+//! or there is none: part of a tree is never taken for the whole.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -13,40 +12,50 @@ use std::{fs, io};
 use grove_model::{Codebase, Environment, EnvironmentId, Moment, Status};
 use jiff::SignedDuration;
 
-use crate::environments::Isolation;
-use crate::provider::disk::{OnDisk, on_disk};
+use crate::environments::Environments;
+use crate::provider::disk::{PathState, on_disk};
 
-/// How long a figure is good for.
-const GOOD_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// The time for which a measured size is valid.
+const SIZE_CACHE_DURATION: SignedDuration = SignedDuration::from_hours(1);
 
-/// How many files one list looks at. The first environment is always measured to the end, so that
-/// even a huge one gets its figure.
-const FILES_AT_ONCE: usize = 5_000;
+/// The number of files that one list reads. The first environment is always measured to the end, so that even
+/// a huge one gets its size.
+const MAX_FILES_PER_LIST: usize = 5_000;
 
-/// What was measured: `None` where it could not be found out.
-pub(crate) type Sizes = HashMap<EnvironmentId, Option<i64>>;
+/// The measured sizes: `None` where the size could not be determined.
+pub(crate) type EnvironmentSizes = HashMap<EnvironmentId, Option<i64>>;
 
-impl Isolation {
-    /// Measures these, however many files they have; for when they have just changed.
-    pub async fn measure(&self, codebase: &Codebase, environments: &[Environment]) {
-        self.measured(codebase, environments.to_vec(), usize::MAX).await;
+impl Environments {
+    /// Measures these environments, however many files they have. Used right after they changed.
+    pub async fn measure_environments(&self, codebase: &Codebase, environments: &[Environment]) {
+        self.measure_up_to(codebase, environments.to_vec(), usize::MAX).await;
     }
 
-    /// Measures some of those that were not for long.
-    pub(crate) async fn measure_some(&self, codebase: &Codebase, environments: &[Environment], now: Moment) -> Sizes {
+    /// Measures some of the environments whose size is outdated.
+    pub(crate) async fn measure_some(
+        &self,
+        codebase: &Codebase,
+        environments: &[Environment],
+        now: Moment,
+    ) -> EnvironmentSizes {
         let mut due: Vec<Environment> = environments.iter().filter(|e| is_due(e, now)).cloned().collect();
         due.sort_by_key(|environment| (environment.size_at, environment.created_at));
-        self.measured(codebase, due, FILES_AT_ONCE).await
+        self.measure_up_to(codebase, due, MAX_FILES_PER_LIST).await
     }
 
-    async fn measured(&self, codebase: &Codebase, environments: Vec<Environment>, files: usize) -> Sizes {
+    async fn measure_up_to(
+        &self,
+        codebase: &Codebase,
+        environments: Vec<Environment>,
+        files: usize,
+    ) -> EnvironmentSizes {
         let common_dir = codebase.git_common_dir.clone();
         let walk = tokio::task::spawn_blocking(move || measure_each(&environments, &common_dir, files));
         let sizes = match walk.await {
             Ok(sizes) => sizes,
             Err(error) => {
                 tracing::error!("measuring environments: {error}");
-                return Sizes::new();
+                return EnvironmentSizes::new();
             }
         };
         if !sizes.is_empty()
@@ -59,15 +68,17 @@ impl Isolation {
 }
 
 fn is_due(environment: &Environment, now: Moment) -> bool {
-    // A figure from the future is one from before the clock was put back.
-    environment.size_at.is_none_or(|at| now.since(at) > GOOD_FOR || now.since(at).is_negative())
+    // A size from the future was measured before the clock was set back.
+    environment
+        .size_at
+        .is_none_or(|at| now.duration_since(at) > SIZE_CACHE_DURATION || now.duration_since(at).is_negative())
 }
 
-fn measure_each(environments: &[Environment], common_dir: &Path, mut files: usize) -> Sizes {
-    let mut sizes = Sizes::new();
+fn measure_each(environments: &[Environment], common_dir: &Path, mut files: usize) -> EnvironmentSizes {
+    let mut sizes = EnvironmentSizes::new();
     for environment in environments {
         let settled = matches!(environment.status, Status::Active | Status::Failed | Status::Merging);
-        if !settled || !matches!(on_disk(environment, common_dir), OnDisk::Worktree(_)) {
+        if !settled || !matches!(on_disk(environment, common_dir), PathState::Worktree(_)) {
             continue;
         }
         let limit = if sizes.is_empty() { usize::MAX } else { files };
@@ -89,22 +100,22 @@ fn measure_each(environments: &[Environment], common_dir: &Path, mut files: usiz
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct DiskUsage {
     pub bytes: u64,
-    /// How many files, folders and links were looked at.
+    /// The number of files, folders and links that were read.
     pub files: usize,
 }
 
-/// What `root` and everything below it take on disk: several names of one file count once, links are
-/// not followed, other file systems are not entered. `None`: there are more than `limit` files.
-pub fn size_on_disk(root: &Path, limit: usize) -> io::Result<Option<Size>> {
+/// Returns the disk usage of `root` and everything below it: several names of one file count once, links are
+/// not followed, other file systems are not entered. Returns `None` if there are more than `limit` files.
+pub fn size_on_disk(root: &Path, limit: usize) -> io::Result<Option<DiskUsage>> {
     let top = root.symlink_metadata()?;
-    let mut size = Size { bytes: top.blocks() * 512, files: 1 };
+    let mut size = DiskUsage { bytes: top.blocks() * 512, files: 1 };
     let mut seen = HashSet::new();
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
         let entries = match fs::read_dir(&dir) {
-            // It went while we looked, and takes no room any more.
+            // It was deleted during the walk, and takes no room any more.
             Err(error) if error.kind() == io::ErrorKind::NotFound && dir != root => continue,
             entries => entries?,
         };

@@ -1,4 +1,4 @@
-//! Work goes where it belongs: merged into its base, pushed, opened as a pull request, brought up to date.
+//! Integrates work: merges it into its base, pushes it, opens pull requests, syncs environments.
 
 pub mod finish;
 pub mod pull_request;

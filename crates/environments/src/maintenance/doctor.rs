@@ -1,4 +1,4 @@
-//! What is well and what is not, each with how to put it right.
+//! Checks the installation and says how to fix each problem.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,18 +12,18 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::codebases::moved::is_there;
-use crate::environments::Isolation;
+use crate::environments::Environments;
 use crate::inspect::current::init_failed;
 use crate::maintenance::kernel::{NamespaceAttempt, landlock_version, try_user_namespace};
-use crate::provider::disk::{Facts, facts_of};
+use crate::provider::disk::{DiskFacts, facts_of};
 use crate::settings::Settings;
 use crate::words;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum CheckResult {
     Good,
-    /// Put right just now.
+    /// Was just fixed.
     Fixed,
     /// Works, but could be better.
     Warning,
@@ -31,41 +31,42 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Check {
+pub struct DoctorCheck {
     pub name: String,
-    pub verdict: Verdict,
+    pub verdict: CheckResult,
     pub detail: String,
-    /// How to put it right; empty when there is nothing to do.
+    /// How to fix it; empty if there is nothing to do.
     pub hint: String,
 }
 
-pub fn check(name: &str, verdict: Verdict, detail: impl Into<String>, hint: impl Into<String>) -> Check {
-    Check { name: name.to_owned(), verdict, detail: detail.into(), hint: hint.into() }
+pub fn new_check(name: &str, verdict: CheckResult, detail: impl Into<String>, hint: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { name: name.to_owned(), verdict, detail: detail.into(), hint: hint.into() }
 }
 
-fn worktrees(count: usize) -> String {
+fn worktree_count_text(count: usize) -> String {
     if count == 1 { "1 worktree".to_owned() } else { format!("{count} worktrees") }
 }
 
-/// The oldest git that is known to work.
-const OLDEST: (u32, u32) = (2, 39);
+/// The oldest git version that is known to work.
+const OLDEST_GIT_VERSION: (u32, u32) = (2, 39);
 
-/// What can be said of the machine without a store.
-pub async fn examine_machine(git: &Git, settings: &Settings) -> Vec<Check> {
+/// Checks the machine without a store.
+pub async fn examine_machine(git: &Git, settings: &Settings) -> Vec<DoctorCheck> {
     let mut checks = vec![git_version(git).await, free_disk(settings)];
-    checks.extend(kernel().await);
+    checks.extend(check_kernel().await);
     checks
 }
 
-/// Who can read GROVE_HOME and the store; `exposed` is what others could get at before this command began.
-pub fn examine_privacy(home: &Path, exposed: &[Exposure]) -> Vec<Check> {
+/// Checks who can read GROVE_HOME and the store; `exposed` lists the files that other users could read before
+/// this command began.
+pub fn examine_privacy(home: &Path, exposed: &[Exposure]) -> Vec<DoctorCheck> {
     if exposed.is_empty() {
-        return vec![check("privacy", Verdict::Good, format!("only you can read {}", home.display()), "")];
+        return vec![new_check("privacy", CheckResult::Good, format!("only you can read {}", home.display()), "")];
     }
-    exposed.iter().map(privacy).collect()
+    exposed.iter().map(check_exposure).collect()
 }
 
-fn privacy(Exposure { path, kind }: &Exposure) -> Check {
+fn check_exposure(Exposure { path, kind }: &Exposure) -> DoctorCheck {
     let shown = path.display();
     let mode = if path.is_dir() { "700" } else { "600" };
     let (detail, hint) = match kind {
@@ -89,18 +90,18 @@ fn privacy(Exposure { path, kind }: &Exposure) -> Check {
             "Check that you may read the folder that it is in.".to_owned(),
         ),
     };
-    check("privacy", Verdict::Warning, detail, hint)
+    new_check("privacy", CheckResult::Warning, detail, hint)
 }
 
-/// A store that could not be opened.
-pub fn bad_store(problem: &crate::problem::Problem) -> Check {
-    check("store", Verdict::Bad, problem.message.clone(), problem.hint.clone())
+/// Returns the check for a store that could not be opened.
+pub fn bad_store(problem: &crate::problem::Problem) -> DoctorCheck {
+    new_check("store", CheckResult::Bad, problem.message.clone(), problem.hint.clone())
 }
 
-/// Looks at the store and at every codebase, reconciling each on the way.
-pub async fn examine(git: &Git, store: &Store, isolation: &Isolation) -> Vec<Check> {
+/// Checks the store and every codebase, and reconciles each codebase.
+pub async fn examine_installation(git: &Git, store: &Store, isolation: &Environments) -> Vec<DoctorCheck> {
     let mut checks = vec![store_kind(store)];
-    let codebases = match store.codebases().await {
+    let codebases = match store.list_codebases().await {
         Ok(codebases) => codebases,
         Err(error) => return vec![bad_store(&error.into())],
     };
@@ -110,55 +111,58 @@ pub async fn examine(git: &Git, store: &Store, isolation: &Isolation) -> Vec<Che
     checks
 }
 
-async fn git_version(git: &Git) -> Check {
-    match git.version().await {
-        Ok(version @ (major, minor)) if version >= OLDEST => {
+async fn git_version(git: &Git) -> DoctorCheck {
+    match git.git_version().await {
+        Ok(version @ (major, minor)) if version >= OLDEST_GIT_VERSION => {
             let newer = if version >= (2, 41) { "" } else { "; 2.41 counts commits faster" };
-            check("git", Verdict::Good, format!("{major}.{minor}{newer}"), "")
+            new_check("git", CheckResult::Good, format!("{major}.{minor}{newer}"), "")
         }
         Ok((major, minor)) => {
-            check("git", Verdict::Bad, format!("{major}.{minor} is too old"), "Install git 2.39 or newer.")
+            new_check("git", CheckResult::Bad, format!("{major}.{minor} is too old"), "Install git 2.39 or newer.")
         }
-        Err(error) => check("git", Verdict::Bad, error.to_string(), "Install git 2.39 or newer."),
+        Err(error) => new_check("git", CheckResult::Bad, error.to_string(), "Install git 2.39 or newer."),
     }
 }
 
-fn store_kind(store: &Store) -> Check {
-    let kind = match store.engine() {
+fn store_kind(store: &Store) -> DoctorCheck {
+    let kind = match store.database_engine() {
         Engine::Sqlite => "SQLite",
         Engine::Postgres => "PostgreSQL",
     };
-    check("store", Verdict::Good, format!("{kind}, schema {}", grove_store::latest_version()), "")
+    new_check("store", CheckResult::Good, format!("{kind}, schema {}", grove_store::latest_version()), "")
 }
 
-fn free_disk(settings: &Settings) -> Check {
+fn free_disk(settings: &Settings) -> DoctorCheck {
     let base = settings.worktree_base();
     let there = base.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/")).to_owned();
     match rustix::fs::statvfs(&there) {
-        Err(error) => {
-            check("disk", Verdict::Bad, format!("{}: {error}", there.display()), "Check that the disk is mounted.")
-        }
+        Err(error) => new_check(
+            "disk",
+            CheckResult::Bad,
+            format!("{}: {error}", there.display()),
+            "Check that the disk is mounted.",
+        ),
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let detail = format!("{} free at {}", human_size(free), there.display());
             if free < settings.min_free_disk() {
-                check("disk", Verdict::Bad, detail, "Free some space, or set `worktree.base` to a larger disk.")
+                new_check("disk", CheckResult::Bad, detail, "Free some space, or set `worktree.base` to a larger disk.")
             } else {
-                check("disk", Verdict::Good, detail, "")
+                new_check("disk", CheckResult::Good, detail, "")
             }
         }
     }
 }
 
-/// What walls around agents will need.
-async fn kernel() -> Vec<Check> {
-    vec![landlock(landlock_version()), user_namespaces(try_user_namespace().await)]
+/// Checks the kernel features that sandboxes for agents need.
+async fn check_kernel() -> Vec<DoctorCheck> {
+    vec![check_landlock(landlock_version()), user_namespaces(try_user_namespace().await)]
 }
 
-fn landlock(version: io::Result<i64>) -> Check {
-    let missing = |detail: &str, hint: &str| check("kernel: landlock", Verdict::Warning, detail, hint);
+fn check_landlock(version: io::Result<i64>) -> DoctorCheck {
+    let missing = |detail: &str, hint: &str| new_check("kernel: landlock", CheckResult::Warning, detail, hint);
     match version {
-        Ok(version) => check("kernel: landlock", Verdict::Good, format!("Landlock ABI version {version}"), ""),
+        Ok(version) => new_check("kernel: landlock", CheckResult::Good, format!("Landlock ABI version {version}"), ""),
         Err(error) => match Errno::from_io_error(&error) {
             Some(Errno::NOSYS) => missing(
                 "this kernel does not offer Landlock",
@@ -176,25 +180,25 @@ fn landlock(version: io::Result<i64>) -> Check {
     }
 }
 
-fn user_namespaces(attempt: NamespaceAttempt) -> Check {
-    const NAME: &str = "kernel: user namespaces";
+fn user_namespaces(attempt: NamespaceAttempt) -> DoctorCheck {
+    const CHECK_NAME: &str = "kernel: user namespaces";
     match attempt {
-        NamespaceAttempt::Made => check(NAME, Verdict::Good, "this user can make user namespaces", ""),
-        NamespaceAttempt::Refused(why) => check(
-            NAME,
-            Verdict::Warning,
+        NamespaceAttempt::Made => new_check(CHECK_NAME, CheckResult::Good, "this user can make user namespaces", ""),
+        NamespaceAttempt::Refused(why) => new_check(
+            CHECK_NAME,
+            CheckResult::Warning,
             format!("this user cannot make user namespaces ({why})"),
             "Look at the sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone and \
              kernel.apparmor_restrict_unprivileged_userns, and at the rules of the container.",
         ),
         NamespaceAttempt::NotTried(why) => {
             let detail = format!("it is not known whether this user can make user namespaces: {why}");
-            check(NAME, Verdict::Warning, detail, "Install `unshare` (util-linux).")
+            new_check(CHECK_NAME, CheckResult::Warning, detail, "Install `unshare` (util-linux).")
         }
     }
 }
 
-async fn examine_codebase(git: &Git, isolation: &Isolation, codebase: &Codebase, checks: &mut Vec<Check>) {
+async fn examine_codebase(git: &Git, isolation: &Environments, codebase: &Codebase, checks: &mut Vec<DoctorCheck>) {
     let name = format!("codebase {}", codebase.name);
     if !is_there(codebase) {
         let detail = format!("{} is not there", codebase.default_cwd.display());
@@ -203,27 +207,27 @@ async fn examine_codebase(git: &Git, isolation: &Isolation, codebase: &Codebase,
              `grove codebase remove {0}` forgets it.",
             codebase.name
         );
-        checks.push(check(&name, Verdict::Bad, detail, hint));
+        checks.push(new_check(&name, CheckResult::Bad, detail, hint));
         return;
     }
-    match isolation.reconcile(codebase).await {
+    match isolation.reconcile_codebase(codebase).await {
         Ok(done) => {
-            checks.extend(done.fixes.into_iter().map(|fix| check(&name, Verdict::Fixed, fix.0, "")));
+            checks.extend(done.fixes.into_iter().map(|fix| new_check(&name, CheckResult::Fixed, fix.0, "")));
             let bad = |(branch, problem): (String, crate::problem::Problem)| {
-                check(&format!("worktree {branch}"), Verdict::Bad, problem.message, problem.hint)
+                new_check(&format!("worktree {branch}"), CheckResult::Bad, problem.message, problem.hint)
             };
             checks.extend(done.left.into_iter().map(bad));
         }
         Err(error) => {
             let problem = crate::problem::Problem::from(error);
-            checks.push(check(&name, Verdict::Bad, problem.message, problem.hint));
+            checks.push(new_check(&name, CheckResult::Bad, problem.message, problem.hint));
             return;
         }
     }
     let environments = match isolation.current_environments(codebase, false).await {
         Ok(environments) => environments,
         Err(error) => {
-            checks.push(check(&name, Verdict::Bad, error.to_string(), "Check that the database runs."));
+            checks.push(new_check(&name, CheckResult::Bad, error.to_string(), "Check that the database runs."));
             return;
         }
     };
@@ -243,30 +247,30 @@ async fn examine_codebase(git: &Git, isolation: &Isolation, codebase: &Codebase,
                         base.as_deref().unwrap_or("BASE")
                     ),
                 };
-                checks.push(check(&title, Verdict::Bad, why, hint));
+                checks.push(new_check(&title, CheckResult::Bad, why, hint));
             }
-            (Status::Active, Ok(Facts::Missing)) => {
+            (Status::Active, Ok(DiskFacts::Missing)) => {
                 let hint = "The next `grove worktree create` for its work makes a new one.";
-                checks.push(check(&title, Verdict::Warning, format!("{path} is gone"), hint));
+                checks.push(new_check(&title, CheckResult::Warning, format!("{path} is gone"), hint));
             }
-            (Status::Active, Ok(Facts::NotMounted)) => {
-                checks.push(check(&title, Verdict::Bad, format!("{path} is away"), "Mount its disk."));
+            (Status::Active, Ok(DiskFacts::NotMounted)) => {
+                checks.push(new_check(&title, CheckResult::Bad, format!("{path} is away"), "Mount its disk."));
             }
             (Status::Active, Err(why)) => {
                 let hint = words::index_repair(&why, Some(environment.branch.as_str())).unwrap_or_else(|| {
                     format!("Try `git worktree repair {path}`; what was put aside is in .git/grove/quarantine.")
                 });
-                checks.push(check(&title, Verdict::Bad, why, hint));
+                checks.push(new_check(&title, CheckResult::Bad, why, hint));
             }
             _ => well += 1,
         }
     }
-    match isolation.orphans(codebase).await {
+    match isolation.list_orphan_worktrees(codebase).await {
         Ok(orphans) if !orphans.is_empty() => {
-            let detail = format!("{} that no record knows", worktrees(orphans.len()));
-            checks.push(check(
+            let detail = format!("{} that no record knows", worktree_count_text(orphans.len()));
+            checks.push(new_check(
                 &name,
-                Verdict::Warning,
+                CheckResult::Warning,
                 detail,
                 "`grove worktree orphans` lists them; they are left alone.",
             ));
@@ -274,8 +278,8 @@ async fn examine_codebase(git: &Git, isolation: &Isolation, codebase: &Codebase,
         Ok(_) => {}
         Err(error) => {
             let problem = crate::problem::Problem::from(error);
-            checks.push(check(&name, Verdict::Bad, problem.message, problem.hint));
+            checks.push(new_check(&name, CheckResult::Bad, problem.message, problem.hint));
         }
     }
-    checks.push(check(&name, Verdict::Good, format!("{} well", worktrees(well)), ""));
+    checks.push(new_check(&name, CheckResult::Good, format!("{} well", worktree_count_text(well)), ""));
 }

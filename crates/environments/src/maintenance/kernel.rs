@@ -1,25 +1,26 @@
-//! What the kernel offers for walls around agents.
+//! Detects the kernel's features for sandboxing agents.
 
 use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How long a program may take to try a user namespace.
+/// The time that a program gets to try a user namespace.
 const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Returns the version of Landlock's interface. The kernel is asked itself: the list in
+/// Returns the version of Landlock's interface. It asks the kernel itself: the list in
 /// `/sys/kernel/security/lsm` is often not mounted.
 #[expect(unsafe_code, reason = "no safe crate asks for the version alone; this call reads no memory and opens nothing")]
 pub fn landlock_version() -> io::Result<i64> {
     /// `LANDLOCK_CREATE_RULESET_VERSION` of `linux/landlock.h`.
-    const ASK_FOR_VERSION: libc::c_uint = 1;
+    const LANDLOCK_VERSION_FLAG: libc::c_uint = 1;
     let no_ruleset = std::ptr::null::<libc::c_void>();
     let no_size: libc::size_t = 0;
-    let answer = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_ruleset, no_size, ASK_FOR_VERSION) };
+    let answer =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_ruleset, no_size, LANDLOCK_VERSION_FLAG) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// An attempt to make a user namespace.
+/// The result of an attempt to create a user namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceAttempt {
     Made,
@@ -29,8 +30,8 @@ pub enum NamespaceAttempt {
     NotTried(String),
 }
 
-/// Makes a user namespace for a moment, as this user. No file can tell that: a limit, a distribution's
-/// rule or a container's filter may forbid it.
+/// Creates a user namespace for a moment, as this user. No file tells whether this works: a limit, a
+/// distribution's rule or a container's filter may forbid it.
 pub async fn try_user_namespace() -> NamespaceAttempt {
     let mut command = tokio::process::Command::new("unshare");
     command.args(["--user", "--map-root-user", "true"]).stdin(Stdio::null()).kill_on_drop(true);

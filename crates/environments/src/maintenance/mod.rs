@@ -1,4 +1,4 @@
-//! What a running server does by itself, and what `grove doctor` looks at.
+//! The background work of a running server, and the checks of `grove doctor`.
 
 pub mod doctor;
 mod kernel;

@@ -1,4 +1,4 @@
-//! What a running server does by itself: puts right what a crash left, and cleans up.
+//! The background work of a running server: repairs what a crash left, and cleans up.
 
 use std::time::Duration;
 
@@ -8,30 +8,31 @@ use jiff::SignedDuration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::environments::Isolation;
-use crate::error::IsolationError;
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
 
-/// How long what a platform told is kept after it was worked off, for whoever asks what became of it.
-const EVENTS: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// The time for which a platform's event is kept after it was processed, to answer questions about its
+/// outcome.
+const EVENT_RETENTION: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// How often records, git and disk are brought together.
-const RECONCILE: Duration = Duration::from_secs(10 * 60);
+/// The interval at which records, git and disk are reconciled.
+const RECONCILE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// How the processes of runs are found, for the scheduler to end those that a killed server left.
+/// Functions that find the processes of runs, so that the scheduler can end those that a killed server left.
 #[derive(Clone, Copy)]
 pub struct RunProcesses {
-    /// Ends the runs whose supervisor is gone; returns how many processes there were.
+    /// Ends the runs whose supervisor is gone; returns the number of processes that it found.
     pub end_unsupervised: fn() -> usize,
     /// Tells whether a process is a supervisor.
     pub is_supervisor: fn(u32) -> bool,
 }
 
-impl Isolation {
-    /// At start and then again and again, until `ending` says so. One that fails is logged and tried
-    /// again the next time.
+impl Environments {
+    /// Runs the tasks at start and then at intervals, until `ending` is set. A task that fails is logged and
+    /// retried at the next interval.
     pub async fn run_scheduler(&self, processes: RunProcesses, mut ending: watch::Receiver<bool>) {
         let now = Instant::now();
-        let mut reconcile = interval_at(now, RECONCILE);
+        let mut reconcile = interval_at(now, RECONCILE_INTERVAL);
         let mut clean_up = interval_at(now, self.settings.cleanup_interval());
         for interval in [&mut reconcile, &mut clean_up] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -40,19 +41,19 @@ impl Isolation {
             tokio::select! {
                 biased;
                 () = async { drop(ending.wait_for(|ending| *ending).await) } => return,
-                _ = reconcile.tick() => self.put_right(processes).await,
+                _ = reconcile.tick() => self.repair_after_crash(processes).await,
                 _ = clean_up.tick() => self.clean_all().await,
             }
         }
     }
 
-    async fn put_right(&self, processes: RunProcesses) {
+    async fn repair_after_crash(&self, processes: RunProcesses) {
         match tokio::task::spawn_blocking(processes.end_unsupervised).await {
             Ok(0) => {}
             Ok(count) => tracing::warn!("ended {count} processes that killed runs had left"),
             Err(error) => tracing::error!("looking for what runs left: {error}"),
         }
-        let codebases = match self.store.codebases().await {
+        let codebases = match self.store.list_codebases().await {
             Ok(codebases) => codebases,
             Err(error) => return tracing::warn!("nothing was put right: {error}"),
         };
@@ -60,7 +61,7 @@ impl Isolation {
             if let Err(error) = self.end_orphans(&codebase, processes).await {
                 tracing::warn!(codebase = codebase.name, "what a run left could not be ended: {error}");
             }
-            match self.reconcile(&codebase).await {
+            match self.reconcile_codebase(&codebase).await {
                 Ok(done) if done.fixes.is_empty() => {}
                 Ok(done) => tracing::info!(codebase = codebase.name, "{} things were put right", done.fixes.len()),
                 Err(error) => tracing::warn!(codebase = codebase.name, "not put right: {error}"),
@@ -68,16 +69,16 @@ impl Isolation {
         }
     }
 
-    /// What an agent started and nobody watches over any more.
-    async fn end_orphans(&self, codebase: &Codebase, processes: RunProcesses) -> Result<(), IsolationError> {
-        for environment in self.store.environments(codebase.id, false).await? {
+    /// Ends processes that an agent started and that no supervisor watches any more.
+    async fn end_orphans(&self, codebase: &Codebase, processes: RunProcesses) -> Result<(), EnvironmentError> {
+        for environment in self.store.list_environments(codebase.id, false).await? {
             if environment.node != self.node {
                 continue;
             }
             let (common_dir, id) = (codebase.git_common_dir.clone(), environment.id);
             let look = move || end_orphans(&common_dir, id, processes.is_supervisor);
             let ended = tokio::task::spawn_blocking(look).await.map_err(std::io::Error::other).flatten();
-            let failed = |source| IsolationError::Io { what: "the environment cannot be locked".to_owned(), source };
+            let failed = |source| EnvironmentError::Io { what: "the environment cannot be locked".to_owned(), source };
             if ended.map_err(failed)? {
                 tracing::warn!(environment = %environment.id, "ended what a killed run had left");
             }
@@ -86,10 +87,10 @@ impl Isolation {
     }
 
     async fn clean_all(&self) {
-        if let Err(error) = self.store.forget_events(Moment::now().plus(-EVENTS)).await {
+        if let Err(error) = self.store.forget_events(Moment::now().add_duration(-EVENT_RETENTION)).await {
             tracing::warn!("what platforms told long ago was not forgotten: {error}");
         }
-        let codebases = match self.store.codebases().await {
+        let codebases = match self.store.list_codebases().await {
             Ok(codebases) => codebases,
             Err(error) => return tracing::warn!("nothing was cleaned up: {error}"),
         };

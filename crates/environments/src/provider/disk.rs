@@ -1,36 +1,36 @@
-//! What stands at an environment's path.
+//! Reads what is on disk at an environment's path.
 
 use std::path::{Path, PathBuf};
 
-use grove_git::parse::{self, Status as GitStatus};
-use grove_git::{Git, Place, links};
+use grove_git::parse::{self, WorktreeStatus as GitStatus};
+use grove_git::{Git, GitLocation, links};
 use grove_model::{Codebase, Environment};
 use tokio::task::JoinSet;
 
-use crate::lease::node;
+use crate::lease::node_name;
 
-/// What is really there.
+/// The facts about an environment's path on disk.
 #[derive(Clone, Debug)]
-pub enum Facts {
+pub enum DiskFacts {
     Missing,
-    /// Gone together with the folder above it.
+    /// It is gone together with the folder above it.
     NotMounted,
-    Present(Box<Present>),
+    Present(Box<PresentWorktree>),
 }
 
 #[derive(Clone, Debug)]
-pub struct Present {
+pub struct PresentWorktree {
     pub admin_dir: PathBuf,
     pub status: GitStatus,
 }
 
-/// Looks at each environment, several at once. What could not be found out is an error with the
+/// Inspects each environment, several at once. A fact that could not be determined is an error with the
 /// reason, never an assumption.
-pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<Facts, String>> {
+pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<DiskFacts, String>> {
     let mut looks = JoinSet::new();
     for (index, environment) in environments.iter().enumerate() {
         let (git, environment, common_dir) = (git.clone(), environment.clone(), codebase.git_common_dir.clone());
-        looks.spawn(async move { (index, look(&git, &common_dir, &environment).await) });
+        looks.spawn(async move { (index, inspect_environment(&git, &common_dir, &environment).await) });
     }
     let mut facts = vec![Err("it was not looked at".to_owned()); environments.len()];
     while let Some(look) = looks.join_next().await {
@@ -42,55 +42,55 @@ pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environmen
     facts
 }
 
-/// What stands at an environment's path, without asking git.
+/// The state of an environment's path, without asking git.
 #[derive(Debug)]
-pub(crate) enum OnDisk {
-    /// Its worktree; git's entry for it.
+pub(crate) enum PathState {
+    /// Its worktree, with git's entry for it.
     Worktree(PathBuf),
     Gone,
-    /// Gone together with the folder above it.
+    /// It is gone together with the folder above it.
     NotMounted,
-    /// On another machine.
+    /// It is on another machine.
     Elsewhere(String),
     Unknown(String),
 }
 
-pub(crate) fn on_disk(environment: &Environment, common_dir: &Path) -> OnDisk {
-    if environment.node != node() {
-        return OnDisk::Elsewhere(environment.node.clone());
+pub(crate) fn on_disk(environment: &Environment, common_dir: &Path) -> PathState {
+    if environment.node != node_name() {
+        return PathState::Elsewhere(environment.node.clone());
     }
     let path = &environment.path;
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return if path.parent().is_some_and(Path::exists) { OnDisk::Gone } else { OnDisk::NotMounted };
+            return if path.parent().is_some_and(Path::exists) { PathState::Gone } else { PathState::NotMounted };
         }
-        Err(error) => return OnDisk::Unknown(error.to_string()),
-        Ok(meta) if !meta.is_dir() => return OnDisk::Unknown("a link or a file stands there".to_owned()),
+        Err(error) => return PathState::Unknown(error.to_string()),
+        Ok(meta) if !meta.is_dir() => return PathState::Unknown("a link or a file stands there".to_owned()),
         Ok(_) => {}
     }
-    // Another clone, or something else altogether, may stand there now.
+    // Another clone, or something else altogether, may be at this path now.
     match links::entry_of(path, common_dir) {
-        Ok(Some(entry)) => OnDisk::Worktree(entry),
-        Ok(None) => OnDisk::Unknown("its `.git` is missing or leads to another repository".to_owned()),
-        Err(error) => OnDisk::Unknown(error.to_string()),
+        Ok(Some(entry)) => PathState::Worktree(entry),
+        Ok(None) => PathState::Unknown("its `.git` is missing or leads to another repository".to_owned()),
+        Err(error) => PathState::Unknown(error.to_string()),
     }
 }
 
-async fn look(git: &Git, common_dir: &Path, environment: &Environment) -> Result<Facts, String> {
+async fn inspect_environment(git: &Git, common_dir: &Path, environment: &Environment) -> Result<DiskFacts, String> {
     let admin_dir = match on_disk(environment, common_dir) {
-        OnDisk::Worktree(entry) => entry,
-        OnDisk::Gone => return Ok(Facts::Missing),
-        OnDisk::NotMounted => return Ok(Facts::NotMounted),
-        OnDisk::Elsewhere(node) => return Err(format!("it is on another machine ({node})")),
-        OnDisk::Unknown(why) => return Err(why),
+        PathState::Worktree(entry) => entry,
+        PathState::Gone => return Ok(DiskFacts::Missing),
+        PathState::NotMounted => return Ok(DiskFacts::NotMounted),
+        PathState::Elsewhere(node) => return Err(format!("it is on another machine ({node})")),
+        PathState::Unknown(why) => return Err(why),
     };
     let path = &environment.path;
-    // Pinned: an agent may have rewritten what is inside.
-    let place = Place::Worktree { work_tree: path, git_dir: &admin_dir, common_dir };
-    // Without a look into submodules: git would run there what their own configuration names.
+    // Pinned: an agent may have rewritten the files inside.
+    let place = GitLocation::Worktree { work_tree: path, git_dir: &admin_dir, common_dir };
+    // Submodules are not inspected: git would run commands there that their own configuration names.
     let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
-    let status = git.command(place, "status").args(flags);
+    let status = git.new_command(place, "status").args(flags);
     let output = status.inspecting_worktree().run().await.map_err(|error| error.to_string())?;
-    let status = parse::status(&output.stdout).map_err(|error| error.to_string())?;
-    Ok(Facts::Present(Box::new(Present { admin_dir, status })))
+    let status = parse::parse_status(&output.stdout).map_err(|error| error.to_string())?;
+    Ok(DiskFacts::Present(Box::new(PresentWorktree { admin_dir, status })))
 }

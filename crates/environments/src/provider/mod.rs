@@ -1,4 +1,4 @@
-//! The seam where kinds of isolation differ: worktrees now, containers and other machines later.
+//! The interface for kinds of isolation: worktrees now, containers and other machines later.
 
 pub mod disk;
 pub mod worktree;
@@ -6,55 +6,55 @@ pub mod worktree;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use grove_git::OnWait;
-use grove_git::base::Base;
-use grove_git::worktree::{BranchIntent, Journal};
+use grove_git::WaitCallback;
+use grove_git::base::BaseCommit;
+use grove_git::worktree::{BranchIntent, CreationJournal};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Nonce, Work};
 
-use crate::error::IsolationError;
-use crate::provider::disk::Facts;
+use crate::error::EnvironmentError;
+use crate::provider::disk::DiskFacts;
 use crate::settings::Settings;
 
-/// Everything that a provider needs to know to make an environment.
-pub struct IsolationRequest<'a> {
+/// Everything that a provider needs to know to create an environment.
+pub struct ProvisionRequest<'a> {
     pub codebase: &'a Codebase,
     pub work: &'a Work,
     pub branch: &'a BranchName,
     pub path: &'a Path,
-    /// `--from`: any branch, tag or commit.
+    /// The value of `--from`: any branch, tag or commit.
     pub from: Option<&'a str>,
     pub nonce: Nonce,
-    /// With those of the repository.
+    /// The settings, including the repository's own.
     pub settings: &'a Settings,
-    pub journal: &'a dyn Journal,
-    /// Is told of a remote that lets the creation wait.
-    pub on_wait: Option<&'a OnWait>,
+    pub journal: &'a dyn CreationJournal,
+    /// Is called when the creation has to wait for a remote.
+    pub on_wait: Option<&'a WaitCallback>,
 }
 
-/// What was made, and how to take it back if the record cannot be written.
-pub struct Made {
+/// A created environment, and how to undo it if the record cannot be written.
+pub struct ProvisionedEnvironment {
     pub head: CommitSha,
-    pub base: Option<Base>,
-    /// What is there now, so that nobody has to look again.
-    pub facts: Facts,
-    /// What a person should know, each one sentence.
+    pub base: Option<BaseCommit>,
+    /// The facts on disk, so that the caller need not look again.
+    pub facts: DiskFacts,
+    /// Notes for a person, one sentence each.
     pub notes: Vec<String>,
-    pub unfinished: Box<dyn Unfinished>,
+    pub unfinished: Box<dyn UnfinishedCreation>,
 }
 
-/// Something made and not yet recorded.
+/// A creation that is not recorded yet.
 #[async_trait]
-pub trait Unfinished: Send {
-    /// The record is written: whatever marked it as unfinished goes.
-    fn finish(&self) -> Result<(), IsolationError>;
+pub trait UnfinishedCreation: Send {
+    /// Removes the mark of an unfinished creation, once the record is written.
+    fn mark_finished(&self) -> Result<(), EnvironmentError>;
 
-    /// Removes everything that the creation made; gives what could not be removed.
+    /// Removes everything that the creation made; returns what could not be removed.
     async fn take_back(self: Box<Self>) -> Vec<String>;
 }
 
-/// An environment as it is outside of our records.
+/// An environment as it exists outside of our records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundEnvironment {
     pub path: PathBuf,
     /// `None` when it is on no branch.
     pub branch: Option<String>,
@@ -62,46 +62,62 @@ pub struct Found {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
+pub enum EnvironmentHealth {
     Good,
     Missing,
-    /// Gone together with the folder above it.
+    /// It is gone together with the folder above it.
     NotMounted,
     Bad(String),
 }
 
 #[async_trait]
-pub trait IsolationProvider: Send + Sync {
-    /// The word in the record's `provider` column.
-    fn name(&self) -> &'static str;
+pub trait EnvironmentProvider: Send + Sync {
+    /// Returns the value for the record's `provider` column.
+    fn provider_name(&self) -> &'static str;
 
-    /// Makes the environment whole, or leaves nothing.
-    async fn create(&self, request: &IsolationRequest<'_>) -> Result<Made, IsolationError>;
+    /// Creates the complete environment, or leaves nothing.
+    async fn create_environment(
+        &self,
+        request: &ProvisionRequest<'_>,
+    ) -> Result<ProvisionedEnvironment, EnvironmentError>;
 
-    /// Takes back a creation that was cut short, by its nonce; gives what stays because somebody
-    /// has put something there.
-    async fn withdraw(
+    /// Undoes a creation that was interrupted, by its nonce; returns the path that stays because a person or
+    /// another program has put files there.
+    async fn withdraw_creation(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         intent: Option<&BranchIntent>,
-    ) -> Result<Option<PathBuf>, IsolationError>;
+    ) -> Result<Option<PathBuf>, EnvironmentError>;
 
-    /// Takes the mark of an unfinished creation from an environment that was recorded; whether there
+    /// Removes the mark of an unfinished creation from an environment that was recorded; tells whether there
     /// was one.
-    fn settle(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, IsolationError>;
+    fn clear_unfinished_mark(&self, codebase: &Codebase, environment: &Environment) -> Result<bool, EnvironmentError>;
 
-    /// Lets go of what is left of an environment whose folder is gone, so that its branch is free.
-    async fn forget(&self, codebase: &Codebase, environment: &Environment) -> Result<(), IsolationError>;
+    /// Releases what is left of an environment whose folder is gone, so that its branch is free.
+    async fn forget_missing(&self, codebase: &Codebase, environment: &Environment) -> Result<(), EnvironmentError>;
 
-    /// What is really at an environment's path, if it is one of this codebase.
-    async fn get(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError>;
+    /// Returns what is at an environment's path, if it belongs to this codebase.
+    async fn find_at_path(
+        &self,
+        codebase: &Codebase,
+        path: &Path,
+    ) -> Result<Option<FoundEnvironment>, EnvironmentError>;
 
-    /// All of a codebase's, whoever made them; never the canonical checkout.
-    async fn list(&self, codebase: &Codebase) -> Result<Vec<Found>, IsolationError>;
+    /// Returns all environments of a codebase, including those that other tools or people made; never the
+    /// canonical checkout.
+    async fn list_environments(&self, codebase: &Codebase) -> Result<Vec<FoundEnvironment>, EnvironmentError>;
 
-    /// Makes sure that something made by others at `path` can be taken over; changes nothing.
-    async fn adopt(&self, codebase: &Codebase, path: &Path) -> Result<Option<Found>, IsolationError>;
+    /// Checks that a worktree of another tool or a person at `path` can be adopted; changes nothing.
+    async fn check_adoptable(
+        &self,
+        codebase: &Codebase,
+        path: &Path,
+    ) -> Result<Option<FoundEnvironment>, EnvironmentError>;
 
-    async fn health_check(&self, codebase: &Codebase, environment: &Environment) -> Result<Health, IsolationError>;
+    async fn health_check(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<EnvironmentHealth, EnvironmentError>;
 }

@@ -1,23 +1,23 @@
-//! Known secrets in the encodings in which programs print them.
+//! Finds known secrets in the encodings in which programs print them.
 
 use std::ops::Range;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// A shorter piece of base64 is found by chance.
-const SHORTEST_PIECE: usize = 8;
+/// A shorter piece of base64 could match by chance.
+const MIN_BASE64_LENGTH: usize = 8;
 
-/// The base64 that a text with the secret in it has, whatever stands before and behind it: the secret may begin
-/// at each of three places of a group, and either alphabet may be used.
+/// Returns the base64 pieces of a text that contains the secret, whatever text is before and after it: the
+/// secret may begin at each of the three positions of a group, and either alphabet may be used.
 pub fn base64_pieces(secret: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     for shift in 0..3 {
         let bytes = [&[0; 3][..shift], secret.as_bytes()].concat();
         let whole = STANDARD_NO_PAD.encode(&bytes);
-        // The characters at both ends hold bits of what stands there.
+        // The characters at both ends also hold bits of the surrounding text.
         let (first, last) = ((8 * shift).div_ceil(6), 8 * bytes.len() / 6);
-        let Some(piece) = whole.get(first..last).filter(|piece| piece.len() >= SHORTEST_PIECE) else { continue };
+        let Some(piece) = whole.get(first..last).filter(|piece| piece.len() >= MIN_BASE64_LENGTH) else { continue };
         let url_safe = piece.replace('+', "-").replace('/', "_");
         if url_safe != piece {
             pieces.push(url_safe);
@@ -27,17 +27,18 @@ pub fn base64_pieces(secret: &str) -> Vec<String> {
     pieces
 }
 
-/// Where base64 has one of these pieces in it, all of it; it may be wrapped into lines.
+/// Returns the whole range of each base64 text that contains one of these pieces; it may be wrapped into
+/// lines.
 pub fn find_base64<'a>(text: &str, pieces: impl Iterator<Item = &'a str>) -> Vec<Range<usize>> {
     let mut pieces = pieces.peekable();
     if pieces.peek().is_none() {
         return Vec::new();
     }
-    let lines = Lines::join(text);
+    let lines = JoinedLines::join_lines(text);
     let mut found = Vec::new();
     for piece in pieces {
         for (at, _) in lines.joined.match_indices(piece) {
-            let (start, end) = (lines.place(at), lines.place(at + piece.len() - 1) + 1);
+            let (start, end) = (lines.offset_in_text(at), lines.offset_in_text(at + piece.len() - 1) + 1);
             let before = text[..start].rfind(|c| !is_base64(c)).map_or(0, |at| at + char_length(text, at));
             let after = text[end..].find(|c| !is_base64(c)).map_or(text.len(), |length| end + length);
             found.push(before..after);
@@ -46,7 +47,7 @@ pub fn find_base64<'a>(text: &str, pieces: impl Iterator<Item = &'a str>) -> Vec
     found
 }
 
-/// Tells whether a character may stand in base64 of either alphabet.
+/// Tells whether a character belongs to either base64 alphabet.
 pub fn is_base64(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=-_".contains(c)
 }
@@ -55,15 +56,15 @@ fn char_length(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(1, char::len_utf8)
 }
 
-/// A text without its ends of lines.
-struct Lines {
+/// A text without its line ends.
+struct JoinedLines {
     joined: String,
-    /// Where each line begins in the joined text, and in the text.
+    /// The start of each line in the joined text, and in the original text.
     starts: Vec<(usize, usize)>,
 }
 
-impl Lines {
-    fn join(text: &str) -> Self {
+impl JoinedLines {
+    fn join_lines(text: &str) -> Self {
         let (mut joined, mut starts, mut at) = (String::with_capacity(text.len()), Vec::new(), 0);
         for line in text.split_inclusive('\n') {
             starts.push((joined.len(), at));
@@ -73,19 +74,19 @@ impl Lines {
         Self { joined, starts }
     }
 
-    /// The place in the text.
-    fn place(&self, at: usize) -> usize {
+    /// Returns the offset in the original text.
+    fn offset_in_text(&self, at: usize) -> usize {
         let line = self.starts.partition_point(|(start, _)| *start <= at).saturating_sub(1);
         self.starts.get(line).map_or(at, |(start, place)| place + at - start)
     }
 }
 
-/// Where a secret stands with some or all of its bytes escaped as in an address: `%2F`.
+/// Finds a secret with some or all of its bytes escaped as in a URL: `%2F`.
 pub fn find_escaped<'a>(text: &str, secrets: impl Iterator<Item = &'a str>) -> Vec<Range<usize>> {
     if !text.contains('%') {
         return Vec::new();
     }
-    let (bytes, places) = unescape(text);
+    let (bytes, places) = unescape_text(text);
     let mut found = Vec::new();
     for secret in secrets.map(str::as_bytes) {
         let fits = |at: &usize| bytes[*at..].starts_with(secret);
@@ -95,13 +96,13 @@ pub fn find_escaped<'a>(text: &str, secrets: impl Iterator<Item = &'a str>) -> V
     found
 }
 
-/// The bytes of a text, and where each of them stands.
-fn unescape(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
+/// Returns the bytes of a text, and the range of each.
+fn unescape_text(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
     let raw = text.as_bytes();
     let (mut bytes, mut places, mut at) = (Vec::with_capacity(raw.len()), Vec::with_capacity(raw.len()), 0);
     while at < raw.len() {
         let escaped = raw.get(at..at + 3).and_then(|part| match part {
-            [b'%', high, low] => Some(hex(*high)? * 16 + hex(*low)?),
+            [b'%', high, low] => Some(hex_digit_value(*high)? * 16 + hex_digit_value(*low)?),
             _ => None,
         });
         let length = if escaped.is_some() { 3 } else { 1 };
@@ -112,6 +113,6 @@ fn unescape(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
     (bytes, places)
 }
 
-fn hex(digit: u8) -> Option<u8> {
+fn hex_digit_value(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }

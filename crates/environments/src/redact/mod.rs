@@ -1,8 +1,7 @@
-//! Secrets never leave in a message, and none is kept: the one place that takes them out of what people, logs
-//! and records get.
+//! Removes secrets from everything that people, logs and records get. No other module does this.
 //!
-//! [`shapes`] knows secrets by what they look like. Those that somebody configured are known as they are and
-//! in the encodings of [`encoded`]. [`stream`] does the same for a text that comes in pieces.
+//! [`shapes`] recognises secrets by their format. Configured secrets are known verbatim, and in the encodings
+//! of [`encoded`]. [`stream`] does the same for a text that arrives in pieces.
 
 mod encoded;
 mod shapes;
@@ -13,29 +12,29 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use stream::CleanStream;
+pub use stream::RedactedStream;
 
-/// What stands in a secret's place.
-const MASK: &str = "***";
+/// The text that replaces a secret.
+const SECRET_MASK: &str = "***";
 
-/// What a text ends with that was cut.
-const CUT: &str = "…";
+/// The end of a text that was cut.
+const TRUNCATION_MARK: &str = "…";
 
-/// Fewer characters of a secret's beginning tell nothing.
-const SHORTEST_START: usize = 4;
+/// A shorter prefix of a secret reveals nothing.
+const MIN_SECRET_PREFIX: usize = 4;
 
-/// Takes secrets out of texts. Cheap to clone.
+/// Removes secrets from texts. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secrets: Arc<Vec<KnownSecret>>,
     values: Arc<Vec<KnownSecret>>,
 }
 
-/// A secret that is known word for word.
+/// A secret that is known verbatim.
 #[derive(Debug)]
 struct KnownSecret {
     plain: String,
-    /// As it stands in a JSON text, where that is something else.
+    /// Its form in a JSON text, if that differs.
     in_json: Option<String>,
     base64_pieces: Vec<String>,
 }
@@ -49,43 +48,44 @@ impl KnownSecret {
 }
 
 impl Redactor {
-    /// Also takes these out, whatever they look like.
+    /// Also removes these secrets, whatever their format.
     pub fn new(secrets: Vec<String>) -> Self {
-        Self { secrets: Arc::new(known(secrets)), values: Arc::default() }
+        Self { secrets: Arc::new(known_secrets(secrets)), values: Arc::default() }
     }
 
-    /// Also takes these out of what leaves. They may be ordinary words, so they stay in what comes in.
+    /// Also removes these values from outgoing text. They may be ordinary words, so they stay in incoming
+    /// text.
     pub fn with_values(self, values: Vec<String>) -> Self {
-        Self { values: Arc::new(known(values)), ..self }
+        Self { values: Arc::new(known_secrets(values)), ..self }
     }
 
-    /// Cleans what people, logs and records get.
-    pub fn clean(&self, text: &str) -> String {
+    /// Redacts text for people, logs and records.
+    pub fn redact_text(&self, text: &str) -> String {
         self.clean_of(text, || self.secrets.iter().chain(self.values.iter()))
     }
 
-    /// Cleans what people say to us, before it is kept.
+    /// Redacts text that people send to us, before it is stored.
     pub fn clean_incoming(&self, text: &str) -> String {
         self.clean_of(text, || self.secrets.iter())
     }
 
-    /// Cleans a text that somebody cut: it may end in the middle of a secret.
+    /// Redacts a text that was cut: it may end in the middle of a secret.
     pub fn clean_cut(&self, text: &str) -> String {
-        let clean = self.clean(text);
-        let Some(shown) = clean.strip_suffix(CUT) else { return clean };
+        let clean = self.redact_text(text);
+        let Some(shown) = clean.strip_suffix(TRUNCATION_MARK) else { return clean };
         let known = self.secrets.iter().chain(self.values.iter());
         let starts = known.filter_map(|secret| {
-            let lengths = (SHORTEST_START..secret.plain.len()).rev().filter(|at| secret.plain.is_char_boundary(*at));
+            let lengths = (MIN_SECRET_PREFIX..secret.plain.len()).rev().filter(|at| secret.plain.is_char_boundary(*at));
             lengths.map(|length| &secret.plain[..length]).find(|start| shown.ends_with(start)).map(str::len)
         });
         match starts.max() {
-            Some(length) => format!("{}{MASK}{CUT}", &shown[..shown.len() - length]),
+            Some(length) => format!("{}{SECRET_MASK}{TRUNCATION_MARK}", &shown[..shown.len() - length]),
             None => clean,
         }
     }
 
     fn clean_of<'a, I: Iterator<Item = &'a KnownSecret>>(&self, text: &str, known: impl Fn() -> I) -> String {
-        let text = grove_git::redact::credentials(text);
+        let text = grove_git::redact::redact_credentials(text);
         let mut secrets = shapes::find_tokens(&text);
         secrets.extend(shapes::find_aws_keys(&text));
         secrets.extend(shapes::find_private_keys(&text));
@@ -96,11 +96,12 @@ impl Redactor {
         secrets.extend(encoded::find_escaped(&text, known().map(|secret| secret.plain.as_str())));
         let pieces = known().flat_map(|secret| &secret.base64_pieces);
         secrets.extend(encoded::find_base64(&text, pieces.map(String::as_str)));
-        mask(text, secrets)
+        mask_ranges(text, secrets)
     }
 
-    /// Cleans every string of a JSON value that comes in. Those that people write (`is_prose`, by their key) are
-    /// cleaned of everything; of the others, which programs read, only what looks like a secret goes.
+    /// Redacts every string of an incoming JSON value. Strings that people write (`is_prose`, by their key)
+    /// are redacted completely; from the others, which programs read, only text in the format of a secret is
+    /// removed.
     pub fn clean_json(&self, value: &mut Value, is_prose: impl Fn(&str) -> bool + Copy) {
         self.clean_json_of("", value, is_prose);
     }
@@ -108,7 +109,7 @@ impl Redactor {
     fn clean_json_of(&self, key: &str, value: &mut Value, is_prose: impl Fn(&str) -> bool + Copy) {
         match value {
             Value::String(text) if is_prose(key) => *text = self.clean_incoming(text),
-            Value::String(text) => *text = Redactor::default().clean(text),
+            Value::String(text) => *text = Redactor::default().redact_text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json_of(key, item, is_prose)),
             Value::Object(fields) => {
                 fields.iter_mut().for_each(|(key, field)| self.clean_json_of(key, field, is_prose));
@@ -118,7 +119,7 @@ impl Redactor {
     }
 }
 
-fn known(secrets: Vec<String>) -> Vec<KnownSecret> {
+fn known_secrets(secrets: Vec<String>) -> Vec<KnownSecret> {
     secrets.into_iter().filter(|secret| !secret.is_empty()).map(KnownSecret::new).collect()
 }
 
@@ -126,8 +127,8 @@ fn find_all(text: &str, secret: &str) -> Vec<Range<usize>> {
     text.match_indices(secret).map(|(at, found)| at..at + found.len()).collect()
 }
 
-/// The text with the mask in these places.
-fn mask(text: String, mut secrets: Vec<Range<usize>>) -> String {
+/// Returns the text with the mask in these ranges.
+fn mask_ranges(text: String, mut secrets: Vec<Range<usize>>) -> String {
     if secrets.is_empty() {
         return text;
     }
@@ -136,7 +137,7 @@ fn mask(text: String, mut secrets: Vec<Range<usize>>) -> String {
     for secret in secrets {
         if secret.start >= end {
             out.push_str(&text[end..secret.start]);
-            out.push_str(MASK);
+            out.push_str(SECRET_MASK);
         }
         end = end.max(secret.end);
     }
@@ -176,14 +177,14 @@ mod tests {
                 "http://127.0.0.1/login/***",
             ),
         ] {
-            assert_eq!(redactor.clean(text), clean);
-            assert_eq!(redactor.clean(clean), clean, "once is enough");
+            assert_eq!(redactor.redact_text(text), clean);
+            assert_eq!(redactor.redact_text(clean), clean, "once is enough");
         }
     }
 
     #[test]
     fn keys_of_aws_are_known_by_what_stands_before_them() {
-        const KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        const TEST_PRIVATE_KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
         let redactor = Redactor::default();
         for before in [
             "aws_secret_access_key = ",
@@ -194,12 +195,12 @@ mod tests {
             "AKIAIOSFODNN7EXAMPLE,",
             "AKIAIOSFODNN7EXAMPLE:",
         ] {
-            let clean = redactor.clean(&format!("{before}{KEY}\nmore"));
+            let clean = redactor.redact_text(&format!("{before}{TEST_PRIVATE_KEY}\nmore"));
             assert!(!clean.contains("wJalr") && clean.contains("***") && clean.ends_with("\nmore"), "{clean}");
         }
-        assert_eq!(redactor.clean("secret_access_key = none"), "secret_access_key = none");
+        assert_eq!(redactor.redact_text("secret_access_key = none"), "secret_access_key = none");
         let sum = "sha1 of it: 0123456789012345678901234567890123456789";
-        assert_eq!(redactor.clean(sum), sum);
+        assert_eq!(redactor.redact_text(sum), sum);
     }
 
     #[test]
@@ -207,13 +208,13 @@ mod tests {
         let redactor = Redactor::default();
         for kind in ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"] {
             let key = format!("-----BEGIN {kind}-----\nMIIEow\nAAAA\n-----END {kind}-----");
-            assert_eq!(redactor.clean(&format!("a\n{key}\nb {key}")), "a\n***\nb ***");
+            assert_eq!(redactor.redact_text(&format!("a\n{key}\nb {key}")), "a\n***\nb ***");
             let escaped = key.replace('\n', "\\n");
-            assert_eq!(redactor.clean(&format!("{{\"key\":\"{escaped}\"}}")), "{\"key\":\"***\"}");
+            assert_eq!(redactor.redact_text(&format!("{{\"key\":\"{escaped}\"}}")), "{\"key\":\"***\"}");
         }
-        assert_eq!(redactor.clean("a -----BEGIN PRIVATE KEY-----\nMIIEow\nAAAA"), "a ***");
+        assert_eq!(redactor.redact_text("a -----BEGIN PRIVATE KEY-----\nMIIEow\nAAAA"), "a ***");
         let public = "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----";
-        assert_eq!(redactor.clean(public), public);
+        assert_eq!(redactor.redact_text(public), public);
     }
 
     #[test]
@@ -228,17 +229,17 @@ mod tests {
                     for encoded in
                         [STANDARD.encode(&plain), STANDARD_NO_PAD.encode(&plain), URL_SAFE_NO_PAD.encode(&plain)]
                     {
-                        let clean = redactor.clean(&format!("Authorization: Basic {encoded}, sent"));
+                        let clean = redactor.redact_text(&format!("Authorization: Basic {encoded}, sent"));
                         assert_eq!(clean, "Authorization: Basic ***, sent", "{plain} {encoded}");
                         let (one, two) = encoded.split_at(encoded.len() / 2);
-                        let wrapped = redactor.clean(&format!("{one}\n{two}.")).replace('\n', "");
+                        let wrapped = redactor.redact_text(&format!("{one}\n{two}.")).replace('\n', "");
                         let is_left = super::encoded::base64_pieces(secret).iter().any(|piece| wrapped.contains(piece));
                         assert!(!is_left && wrapped.contains("***"), "{one} {two} {wrapped}");
                     }
                 }
             }
             let escaped: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
-            assert_eq!(redactor.clean(&format!("?token={escaped}&x=1")), "?token=***&x=1");
+            assert_eq!(redactor.redact_text(&format!("?token={escaped}&x=1")), "?token=***&x=1");
             let some: String = secret
                 .chars()
                 .map(|c| {
@@ -250,9 +251,9 @@ mod tests {
                     }
                 })
                 .collect();
-            assert_eq!(redactor.clean(&format!("?token={some}&x=1")), "?token=***&x=1");
+            assert_eq!(redactor.redact_text(&format!("?token={some}&x=1")), "?token=***&x=1");
             let json = serde_json::to_string(&format!("a {secret} b")).unwrap();
-            assert_eq!(redactor.clean(&json), "\"a *** b\"");
+            assert_eq!(redactor.redact_text(&json), "\"a *** b\"");
         }
     }
 
@@ -261,7 +262,7 @@ mod tests {
         let redactor =
             Redactor::new(vec!["my-own-server-token".to_owned()]).with_values(vec!["/home/me/tmp".to_owned()]);
         let text = "my-own-server-token in /home/me/tmp";
-        assert_eq!(redactor.clean(text), "*** in ***");
+        assert_eq!(redactor.redact_text(text), "*** in ***");
         assert_eq!(redactor.clean_incoming(text), "*** in /home/me/tmp");
     }
 

@@ -1,22 +1,22 @@
-//! Secrets that are known by what they look like.
+//! Recognises secrets by their format.
 
 use std::ops::Range;
 
-/// How the tokens of a service look.
+/// The format of a service's tokens.
 struct TokenShape {
     prefix: &'static str,
-    /// How many characters stand behind the prefix, at least.
+    /// The minimum number of characters after the prefix.
     shortest: usize,
     alphabet: fn(char) -> bool,
-    /// The prefix is like a part of a word: before it, a word must have ended.
+    /// The prefix could be part of a word, so it counts only where no word continues into it.
     like_a_word: bool,
 }
 
-fn word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-fn alphanumeric(c: char) -> bool {
+fn is_alphanumeric_char(c: char) -> bool {
     c.is_ascii_alphanumeric()
 }
 
@@ -24,41 +24,41 @@ fn capital_or_digit(c: char) -> bool {
     c.is_ascii_uppercase() || c.is_ascii_digit()
 }
 
-fn base64(c: char) -> bool {
+fn is_base64_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=".contains(c)
 }
 
-const fn shape(prefix: &'static str) -> TokenShape {
-    TokenShape { prefix, shortest: 16, alphabet: word, like_a_word: false }
+const fn token_shape(prefix: &'static str) -> TokenShape {
+    TokenShape { prefix, shortest: 16, alphabet: is_word_char, like_a_word: false }
 }
 
 const TOKEN_SHAPES: [TokenShape; 21] = [
-    shape("ghp_"),
-    shape("gho_"),
-    shape("ghu_"),
-    shape("ghs_"),
-    shape("ghr_"),
-    shape("github_pat_"),
-    shape("glpat-"),
-    shape("xoxb-"),
-    shape("xoxp-"),
-    shape("xoxa-"),
-    shape("xoxe-"),
-    shape("xoxs-"),
-    shape("xapp-"),
-    shape("sk-ant-"),
-    shape("sk-proj-"),
-    TokenShape { like_a_word: true, ..shape("sk-") },
-    // Variables of npm begin like its tokens, which have no other underscore.
-    TokenShape { shortest: 30, alphabet: alphanumeric, like_a_word: true, ..shape("npm_") },
-    TokenShape { alphabet: capital_or_digit, like_a_word: true, ..shape("AKIA") },
-    TokenShape { alphabet: capital_or_digit, like_a_word: true, ..shape("ASIA") },
-    // Our own: a browser's session, and a link that works once.
-    shape("grove_session_"),
-    shape("grove_link_"),
+    token_shape("ghp_"),
+    token_shape("gho_"),
+    token_shape("ghu_"),
+    token_shape("ghs_"),
+    token_shape("ghr_"),
+    token_shape("github_pat_"),
+    token_shape("glpat-"),
+    token_shape("xoxb-"),
+    token_shape("xoxp-"),
+    token_shape("xoxa-"),
+    token_shape("xoxe-"),
+    token_shape("xoxs-"),
+    token_shape("xapp-"),
+    token_shape("sk-ant-"),
+    token_shape("sk-proj-"),
+    TokenShape { like_a_word: true, ..token_shape("sk-") },
+    // Npm's variables begin like its tokens, which have no other underscore.
+    TokenShape { shortest: 30, alphabet: is_alphanumeric_char, like_a_word: true, ..token_shape("npm_") },
+    TokenShape { alphabet: capital_or_digit, like_a_word: true, ..token_shape("AKIA") },
+    TokenShape { alphabet: capital_or_digit, like_a_word: true, ..token_shape("ASIA") },
+    // Our own tokens: a browser's session, and a link that works once.
+    token_shape("grove_session_"),
+    token_shape("grove_link_"),
 ];
 
-/// The tokens of well-known services, and our own.
+/// Finds the tokens of well-known services, and our own.
 pub fn find_tokens(text: &str) -> Vec<Range<usize>> {
     TOKEN_SHAPES.iter().flat_map(|shape| find_shape(text, shape)).collect()
 }
@@ -80,12 +80,12 @@ fn find_shape(text: &str, shape: &TokenShape) -> Vec<Range<usize>> {
     found
 }
 
-/// Where a run of such characters ends that begins here.
+/// Returns the end of the run of such characters that begins here.
 fn end_of_run(text: &str, from: usize, alphabet: fn(char) -> bool) -> usize {
     text[from..].find(|c| !alphabet(c)).map_or(text.len(), |length| from + length)
 }
 
-/// What stands before a secret key of AWS, in lower case. By itself it looks like any other text.
+/// The names before a secret key of AWS, in lower case. The key by itself looks like any other text.
 const AWS_KEY_NAMES: [&str; 6] = [
     "secret_access_key",
     "secretaccesskey",
@@ -95,13 +95,13 @@ const AWS_KEY_NAMES: [&str; 6] = [
     "aws_session_token",
 ];
 
-/// How many characters such a key has at least; a secret key has 40.
-const SHORTEST_AWS_KEY: usize = 32;
+/// The minimum length of such a key; a secret key has 40 characters.
+const MIN_AWS_KEY_LENGTH: usize = 32;
 
-/// How many characters may stand between a name and its key, as in `"SecretAccessKey" : "…"`.
-const LONGEST_AWS_GAP: usize = 16;
+/// The maximum number of characters between a name and its key, as in `"SecretAccessKey" : "…"`.
+const MAX_AWS_KEY_GAP: usize = 16;
 
-/// The secret keys of AWS: behind their name, or behind the id that belongs to them.
+/// Finds the secret keys of AWS: after their name, or after the id that belongs to them.
 pub fn find_aws_keys(text: &str) -> Vec<Range<usize>> {
     let lower = text.to_ascii_lowercase();
     let after_names = AWS_KEY_NAMES.iter().flat_map(|name| lower.match_indices(name)).map(|(at, name)| at + name.len());
@@ -114,58 +114,59 @@ fn aws_key_behind(text: &str, from: usize) -> Option<Range<usize>> {
     let gap = text[from..].find(base64_start)?;
     let start = from + gap;
     let is_gap = |c: char| c.is_whitespace() || "\"'`:=>,;|\\[]()".contains(c);
-    // A prompt of the command line has a word in brackets there: `[None]: `.
+    // A command-line prompt has a word in brackets here: `[None]: `.
     let told = text[from..start].trim_end().ends_with('[').then(|| text[start..].find("]: ").map(|at| start + at + 3));
     let start = told.flatten().unwrap_or(start);
-    if start - from > LONGEST_AWS_GAP || !text[from..from + gap].chars().all(is_gap) {
+    if start - from > MAX_AWS_KEY_GAP || !text[from..from + gap].chars().all(is_gap) {
         return None;
     }
-    let end = end_of_run(text, start, base64);
-    (end - start >= SHORTEST_AWS_KEY).then_some(start..end)
+    let end = end_of_run(text, start, is_base64_char);
+    (end - start >= MIN_AWS_KEY_LENGTH).then_some(start..end)
 }
 
 fn base64_start(c: char) -> bool {
-    base64(c) && c != '='
+    is_base64_char(c) && c != '='
 }
 
-const BLOCK_BEGIN: &str = "-----BEGIN ";
-const DASHES: &str = "-----";
+const KEY_BLOCK_BEGIN: &str = "-----BEGIN ";
+const KEY_BLOCK_DASHES: &str = "-----";
 
 /// The longest name of a block: `ENCRYPTED PRIVATE KEY` has 21 characters.
-const LONGEST_BLOCK_NAME: usize = 64;
+const MAX_BLOCK_NAME_LENGTH: usize = 64;
 
-/// A private key in PEM or a format like it.
+/// A private key in PEM or a similar format.
 pub struct PrivateKeyBlock {
     pub start: usize,
-    /// Where its first line ends.
+    /// The end of its first line.
     pub head_end: usize,
-    /// What its last line is.
+    /// The text of its last line.
     pub last_line: String,
-    /// `None`: its last line is not there.
+    /// `None`: its last line is missing.
     pub end: Option<usize>,
 }
 
-/// The first private key from here on.
+/// Returns the first private key from here on.
 pub fn next_private_key(text: &str, from: usize) -> Option<PrivateKeyBlock> {
     let mut from = from;
-    while let Some(start) = text[from..].find(BLOCK_BEGIN).map(|at| from + at) {
-        let name_start = start + BLOCK_BEGIN.len();
+    while let Some(start) = text[from..].find(KEY_BLOCK_BEGIN).map(|at| from + at) {
+        let name_start = start + KEY_BLOCK_BEGIN.len();
         from = name_start;
-        let Some(length) = text[name_start..].find(DASHES).filter(|length| *length <= LONGEST_BLOCK_NAME) else {
+        let Some(length) = text[name_start..].find(KEY_BLOCK_DASHES).filter(|length| *length <= MAX_BLOCK_NAME_LENGTH)
+        else {
             continue;
         };
         let name = &text[name_start..name_start + length];
         if !name.contains("PRIVATE KEY") {
             continue;
         }
-        let (head_end, last_line) = (name_start + length + DASHES.len(), format!("-----END {name}-----"));
+        let (head_end, last_line) = (name_start + length + KEY_BLOCK_DASHES.len(), format!("-----END {name}-----"));
         let end = text[head_end..].find(&last_line).map(|at| head_end + at + last_line.len());
         return Some(PrivateKeyBlock { start, head_end, last_line, end });
     }
     None
 }
 
-/// Private keys, from their first line to their last one; without a last one, to the end of the text.
+/// Finds private keys, from the first line to the last; without a last line, to the end of the text.
 pub fn find_private_keys(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some(block) = next_private_key(text, from) {

@@ -1,39 +1,39 @@
-//! Secrets in a text that comes in pieces: nothing is given out that may be the beginning of one.
+//! Redacts a text that arrives in pieces: it outputs nothing that may be the beginning of a secret.
 
 use crate::redact::encoded::is_base64;
 use crate::redact::shapes::next_private_key;
-use crate::redact::{MASK, Redactor};
+use crate::redact::{Redactor, SECRET_MASK};
 
-/// A line that is longer is given out in pieces.
-const LONGEST_LINE: usize = 64 * 1024;
+/// A longer line is output in pieces.
+const MAX_STREAM_LINE_LENGTH: usize = 64 * 1024;
 
-/// What is held back of such a line, or of many lines of base64: no secret but a private key is longer.
-const HELD_BACK: usize = 4 * 1024;
+/// The length that is held back of such a line, or of many lines of base64: only a private key is longer.
+const HELD_BACK_LENGTH: usize = 4 * 1024;
 
-/// What `base64` and others fill with characters before they begin a new line.
-const SHORTEST_WRAPPED_LINE: usize = 60;
+/// The shortest full line that `base64` and similar programs write before they begin a new line.
+const MIN_WRAPPED_LINE_LENGTH: usize = 60;
 
-/// Cleans a text that comes in pieces, and gives it out in whole lines.
+/// Redacts a text that arrives in pieces, and outputs whole lines.
 #[derive(Debug)]
-pub struct CleanStream {
+pub struct RedactedStream {
     redactor: Redactor,
-    /// What is not given out yet.
+    /// The text that was not output yet.
     waiting: String,
-    /// Inside a private key: what its last line is. Nothing is given out before that.
+    /// The last line of the private key that the text is inside of. Nothing is output before that line.
     hidden_until: Option<String>,
-    /// The beginning of the present line was passed over: the rest of it is not given out either.
+    /// The beginning of the current line was skipped: the rest of it is not output either.
     is_line_lost: bool,
 }
 
-impl CleanStream {
+impl RedactedStream {
     pub fn new(redactor: Redactor) -> Self {
         Self { redactor, waiting: String::new(), hidden_until: None, is_line_lost: false }
     }
 
-    /// Takes a piece that nobody wants to see, as cheaply as can be: what comes behind it is given out as if this
-    /// had been, too.
+    /// Takes a piece that is not to be output, as cheaply as possible. The text after it is output as if this
+    /// piece had been output too.
     pub fn pass_over(&mut self, piece: &str) {
-        self.take(piece);
+        self.take_piece(piece);
         if self.is_due() {
             while self.hide_private_key(None) {}
             let end = self.whole_part(&self.waiting);
@@ -42,22 +42,22 @@ impl CleanStream {
         }
     }
 
-    /// Takes a piece, and gives out what is whole by now; often nothing.
-    pub fn push(&mut self, piece: &str) -> String {
-        self.take(piece);
+    /// Takes a piece, and returns the text that is complete by now; often nothing.
+    pub fn push_piece(&mut self, piece: &str) -> String {
+        self.take_piece(piece);
         let mut out = String::new();
         if self.is_due() {
             while self.hide_private_key(Some(&mut out)) {}
-            let clean = self.redactor.clean(&self.waiting);
+            let clean = self.redactor.redact_text(&self.waiting);
             let end = self.whole_part(&clean);
             out.push_str(&clean[..end]);
-            // Cleaned already, so that only what is not whole yet can be a part of a secret.
+            // Already redacted, so that only the incomplete rest can be part of a secret.
             self.waiting = clean[end..].to_owned();
         }
         out
     }
 
-    fn take(&mut self, piece: &str) {
+    fn take_piece(&mut self, piece: &str) {
         self.waiting.push_str(piece);
         if self.is_line_lost {
             let line_end = self.waiting.find('\n').map(|at| at + 1);
@@ -67,11 +67,11 @@ impl CleanStream {
     }
 
     fn is_due(&self) -> bool {
-        self.waiting.contains('\n') || self.waiting.len() > LONGEST_LINE || self.hidden_until.is_some()
+        self.waiting.contains('\n') || self.waiting.len() > MAX_STREAM_LINE_LENGTH || self.hidden_until.is_some()
     }
 
-    /// Hides what is known of a private key that has no end yet, and gives out what is before it; whether
-    /// anything changed.
+    /// Hides the known part of a private key that has no end yet, and outputs the text before it; tells
+    /// whether anything changed.
     fn hide_private_key(&mut self, out: Option<&mut String>) -> bool {
         if let Some(last_line) = &self.hidden_until {
             return match self.waiting.find(last_line) {
@@ -81,7 +81,7 @@ impl CleanStream {
                     true
                 }
                 None => {
-                    // The beginning of its last line may be there.
+                    // The text may end with the beginning of the key's last line.
                     let kept = self.waiting.len().saturating_sub(last_line.len());
                     let kept = (kept..=self.waiting.len()).find(|at| self.waiting.is_char_boundary(*at));
                     self.waiting.drain(..kept.unwrap_or_default());
@@ -96,8 +96,8 @@ impl CleanStream {
                 continue;
             }
             if let Some(out) = out {
-                out.push_str(&self.redactor.clean(&self.waiting[..block.start]));
-                out.push_str(MASK);
+                out.push_str(&self.redactor.redact_text(&self.waiting[..block.start]));
+                out.push_str(SECRET_MASK);
             }
             self.waiting.drain(..block.head_end);
             self.hidden_until = Some(block.last_line);
@@ -106,24 +106,24 @@ impl CleanStream {
         false
     }
 
-    /// Where the part of a text ends that no secret can reach into from what is still to come.
+    /// Returns the end of the part of a text that no secret can reach into from text that is still to come.
     fn whole_part(&self, text: &str) -> usize {
         if self.hidden_until.is_some() {
             return 0;
         }
         let mut end = text.rfind('\n').map_or(0, |at| at + 1);
-        // A line of base64 goes on in the next one.
+        // A line of base64 continues in the next one.
         while end > 0 {
             let start = text[..end - 1].rfind('\n').map_or(0, |at| at + 1);
             let line = text[start..end].trim_end();
-            if line.len() < SHORTEST_WRAPPED_LINE || !line.chars().all(is_base64) {
+            if line.len() < MIN_WRAPPED_LINE_LENGTH || !line.chars().all(is_base64) {
                 break;
             }
             end = start;
         }
         let is_wrapped = text[end..].contains('\n');
-        if text.len() - end > if is_wrapped { 2 * HELD_BACK } else { LONGEST_LINE } {
-            let most = text.len() - HELD_BACK;
+        if text.len() - end > if is_wrapped { 2 * HELD_BACK_LENGTH } else { MAX_STREAM_LINE_LENGTH } {
+            let most = text.len() - HELD_BACK_LENGTH;
             end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         }
         end
@@ -137,13 +137,13 @@ mod tests {
 
     use super::*;
 
-    /// All that is given out of a text that comes in pieces of this length, with an end behind it.
-    fn streamed(redactor: &Redactor, text: &str, length: usize) -> String {
-        let mut stream = CleanStream::new(redactor.clone());
+    /// Returns the whole output for a text that arrives in pieces of this length and then ends.
+    fn stream_in_pieces(redactor: &Redactor, text: &str, length: usize) -> String {
+        let mut stream = RedactedStream::new(redactor.clone());
         let characters: Vec<char> = text.chars().collect();
         let pieces = characters.chunks(length).map(|piece| piece.iter().collect::<String>());
-        let mut out: String = pieces.map(|piece| stream.push(&piece)).collect();
-        out += &stream.push("\n\n");
+        let mut out: String = pieces.map(|piece| stream.push_piece(&piece)).collect();
+        out += &stream.push_piece("\n\n");
         out
     }
 
@@ -160,7 +160,7 @@ mod tests {
             wrapped.join("\n")
         );
         for length in [1, 2, 3, 7, 30, 77, 5000] {
-            let out = streamed(&redactor, &text, length);
+            let out = stream_in_pieces(&redactor, &text, length);
             for part in ["ghp_", "MIIE", "AAAA", "PRIVATE", "configured", "signs"] {
                 assert!(!out.contains(part), "{length} {part}: {out}");
             }
@@ -176,18 +176,18 @@ mod tests {
     fn whoever_comes_in_the_middle_of_a_secret_sees_no_part_of_it() {
         let redactor = Redactor::new(vec!["a configured secret".to_owned()]);
         let key = "-----BEGIN PRIVATE KEY-----\nMIIEow\nAAAA\n-----END PRIVATE KEY-----";
-        let long = "x".repeat(LONGEST_LINE);
+        let long = "x".repeat(MAX_STREAM_LINE_LENGTH);
         let text = format!(
             "one a configured secret\n{key}\nghp_0123456789abcdefghij two\n{long} a configured secret {long}\n"
         );
         let characters: Vec<char> = text.chars().collect();
-        for at in (0..160).chain(LONGEST_LINE..LONGEST_LINE + 160) {
-            let mut stream = CleanStream::new(redactor.clone());
+        for at in (0..160).chain(MAX_STREAM_LINE_LENGTH..MAX_STREAM_LINE_LENGTH + 160) {
+            let mut stream = RedactedStream::new(redactor.clone());
             for piece in characters[..at].chunks(50) {
                 stream.pass_over(&piece.iter().collect::<String>());
             }
             let rest: String = characters[at..].iter().collect();
-            let out = stream.push(&rest) + &stream.push("the end\n");
+            let out = stream.push_piece(&rest) + &stream.push_piece("the end\n");
             for part in ["ghp_", "abcdefghij", "MIIE", "AAAA", "configured", "secret"] {
                 assert!(!out.contains(part), "{at} {part}: {}", &out[..out.len().min(300)]);
             }
@@ -199,7 +199,7 @@ mod tests {
     fn a_key_without_an_end_hides_the_rest() {
         let text = format!("before\n-----BEGIN PRIVATE KEY-----\n{}", "MIIEow\n".repeat(20_000));
         for length in [5, 1000, 1_000_000] {
-            assert_eq!(streamed(&Redactor::default(), &text, length), "before\n***", "{length}");
+            assert_eq!(stream_in_pieces(&Redactor::default(), &text, length), "before\n***", "{length}");
         }
     }
 
@@ -207,7 +207,7 @@ mod tests {
     fn a_very_long_line_is_given_out_in_pieces_without_its_secrets() {
         let redactor = Redactor::default();
         let text = "x".repeat(30).repeat(4_000) + ",ghp_0123456789abcdefghij," + &"y".repeat(100_000);
-        let out = streamed(&redactor, &text, 100);
+        let out = stream_in_pieces(&redactor, &text, 100);
         assert_eq!(out.len(), text.len() - "ghp_0123456789abcdefghij".len() + 3 + 2);
         assert!(out.contains(",***,"));
     }

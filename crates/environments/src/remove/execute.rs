@@ -1,138 +1,141 @@
-//! A removal, step by step.
+//! Executes a removal, step by step.
 
 use std::time::Duration;
 
-use grove_git::lock::{EnvironmentLock, Holder};
-use grove_git::removal::look::{Subject, pin_all, stamp};
-use grove_git::removal::{BranchFate, Manifest, RegenerableNames, RemovalError, Trashed};
+use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
+use grove_git::removal::look::{RemovalSubject, entry_stamp, pin_all};
+use grove_git::removal::{BranchFate, RegenerableNames, RemovalError, TrashManifest, TrashedWorktree};
 use grove_git::{GitError, Repository};
-use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
-use grove_store::{Begun, ConversationRef, Intent};
+use grove_model::{Codebase, Environment, Moment, Question, RemovalAnswer, Status};
+use grove_store::{BeginOutcome, ConversationRef, RemovalIntent};
 
-use crate::environments::Isolation;
-use crate::error::{IsolationError, Refusal, RefusedAction};
+use crate::environments::Environments;
+use crate::error::{ActionRefusal, EnvironmentError, RefusedAction};
 use crate::journal::fault_point;
-use crate::lease::{LEASE, this_process};
+use crate::lease::{OWNER_LEASE_DURATION, this_process};
 use crate::mirror;
 use crate::remove::plan::lock_failed;
 use crate::remove::trash::delete_locks;
-use crate::remove::{Asker, BranchWish, Plan, Removable, RemovalWish, Removed};
+use crate::remove::{BranchPolicy, RemovableEnvironment, RemovalPlan, RemovalRequester, RemoveOptions, RemoveOutcome};
 
-/// How long somebody else who moves an environment is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time to wait for another process that moves an environment.
+const MOVER_WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Isolation {
-    /// Removes an environment, or says everything that speaks against it. What is removed can be
-    /// brought back by [`Isolation::undo`].
-    pub async fn remove(
+impl Environments {
+    /// Removes an environment, or returns every reason against it. [`Environments::undo_removal`] restores
+    /// what is removed.
+    #[tracing::instrument(name = "remove", skip_all, fields(codebase = codebase.name, environment = %environment.id))]
+    pub async fn remove_environment(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        wish: &RemovalWish,
-    ) -> Result<Removed, IsolationError> {
+        wish: &RemoveOptions,
+    ) -> Result<RemoveOutcome, EnvironmentError> {
         self.quarantine_broken(codebase).await?;
         let lock = self.lock_of(codebase, environment)?;
         let mut holder = self.wait_for_mover(&lock).await?;
-        if holder == Holder::Mover {
-            return Err(IsolationError::InTheMaking { work: environment.work.to_string() });
+        if holder == EnvironmentHolder::Mover {
+            return Err(EnvironmentError::InTheMaking { work: environment.work.to_string() });
         }
-        // It may have been moved while we waited.
-        let environment = self.as_it_is(codebase, environment).await?;
+        // It may have been moved while this call waited.
+        let environment = self.settled_record(codebase, environment).await?;
         let mut plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
-        if let (Plan::Remove(_), Holder::Commands(_), true) = (&plan, &holder, wish.force) {
+        if let (RemovalPlan::Remove(_), EnvironmentHolder::Commands(_), true) = (&plan, &holder, wish.force) {
             if !lock.end_commands().await.map_err(lock_failed)? {
-                return Err(IsolationError::StillRunning { branch: environment.branch });
+                return Err(EnvironmentError::StillRunning { branch: environment.branch });
             }
-            holder = Holder::Us;
+            holder = EnvironmentHolder::Us;
             plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
         }
         match plan {
-            Plan::Gone if environment.status == Status::Hibernated => {
+            RemovalPlan::Gone if environment.status == Status::Hibernated => {
                 self.store.end_sleep(environment.id, self.keep_until(Moment::now())).await?;
                 remove_mirror(codebase, &environment);
-                Ok(Removed::Gone)
+                Ok(RemoveOutcome::Gone)
             }
-            Plan::Gone => {
+            RemovalPlan::Gone => {
                 self.end_record(codebase, &environment, Some("its folder is gone")).await?;
-                self.provider.forget(codebase, &environment).await?;
+                self.provider.forget_missing(codebase, &environment).await?;
                 delete_locks(environment.id, lock);
-                Ok(Removed::Gone)
+                Ok(RemoveOutcome::Gone)
             }
-            Plan::Release => {
+            RemovalPlan::Release => {
                 self.end_record(codebase, &environment, None).await?;
                 delete_locks(environment.id, lock);
-                Ok(Removed::Released(environment.path))
+                Ok(RemoveOutcome::Released(environment.path))
             }
-            Plan::Remove(mut removable) => {
-                if wish.seen.as_ref().is_some_and(|seen| seen != removable.fingerprint()) {
-                    return Err(IsolationError::ChangedMeanwhile { path: environment.path });
+            RemovalPlan::Remove(mut removable) => {
+                if wish.seen.as_ref().is_some_and(|seen| seen != removable.seen_fingerprint()) {
+                    return Err(EnvironmentError::ChangedMeanwhile { path: environment.path });
                 }
-                let reasons = removable.reasons(wish.force);
+                let reasons = removable.blocking_reasons(wish.force);
                 if !reasons.is_empty() {
-                    return Err(self.refusal(RefusedAction::Remove, environment, reasons));
+                    return Err(self.refusal_error(RefusedAction::Remove, environment, reasons));
                 }
-                if wish.branch == BranchWish::ByRule {
+                if wish.branch == BranchPolicy::ByRule {
                     self.let_merged_branch_go(codebase, &environment, &mut removable).await?;
                 }
                 if environment.status == Status::Hibernated {
                     return self.remove_sleeping(codebase, &environment, &removable, wish).await;
                 }
-                self.put_away(codebase, &environment, &removable, wish, Rest::Trash).await
+                self.put_away(codebase, &environment, &removable, wish, TrashPurpose::Trash).await
             }
         }
     }
 
-    pub(crate) fn refusal(
+    pub(crate) fn refusal_error(
         &self,
         action: RefusedAction,
         environment: Environment,
-        reasons: Vec<(Question, Answer)>,
-    ) -> IsolationError {
+        reasons: Vec<(Question, RemovalAnswer)>,
+    ) -> EnvironmentError {
         let keep_days = self.settings.trash_keep_days();
-        IsolationError::Refused(Box::new(Refusal { environment, reasons, keep_days, action }))
+        EnvironmentError::Refused(Box::new(ActionRefusal { environment, reasons, keep_days, action }))
     }
 
-    /// Who has the environment; somebody who moves it is waited for.
-    pub(crate) async fn wait_for_mover(&self, lock: &EnvironmentLock) -> Result<Holder, IsolationError> {
+    /// Returns who holds the environment, after waiting for a process that moves it.
+    pub(crate) async fn wait_for_mover(&self, lock: &EnvironmentLock) -> Result<EnvironmentHolder, EnvironmentError> {
         let began = std::time::Instant::now();
         loop {
             match lock.try_alone().map_err(lock_failed)? {
-                Holder::Mover if began.elapsed() < PATIENCE => tokio::time::sleep(Duration::from_millis(20)).await,
+                EnvironmentHolder::Mover if began.elapsed() < MOVER_WAIT_TIMEOUT => {
+                    tokio::time::sleep(Duration::from_millis(20)).await
+                }
                 holder => return Ok(holder),
             }
         }
     }
 
-    /// The record as it is now, with what a crash left half way finished. For a caller who has seen
-    /// by the lock that nobody moves it.
-    pub(super) async fn as_it_is(
+    /// Returns the current record, after finishing what a crash left half way. The caller has checked by the
+    /// lock that no process moves the environment.
+    pub(super) async fn settled_record(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<Environment, IsolationError> {
-        let now = self.reread(environment).await?;
+    ) -> Result<Environment, EnvironmentError> {
+        let now = self.reload_environment(environment).await?;
         match now.status {
-            Status::Creating => drop(self.recover(codebase, &now).await?),
+            Status::Creating => drop(self.recover_environment(codebase, &now).await?),
             Status::Removing => drop(self.recover_held(codebase, &now).await?),
             Status::Merging if now.node == self.node => self.end_merging(&now).await?,
             _ => {}
         }
-        let now = self.reread(environment).await?;
+        let now = self.reload_environment(environment).await?;
         match now.status {
-            Status::Destroyed => Err(IsolationError::NoSuch(now.branch.to_string())),
-            Status::Creating | Status::Removing => Err(IsolationError::InTheMaking { work: now.work.to_string() }),
+            Status::Destroyed => Err(EnvironmentError::NoSuch(now.branch.to_string())),
+            Status::Creating | Status::Removing => Err(EnvironmentError::InTheMaking { work: now.work.to_string() }),
             _ => Ok(now),
         }
     }
 
-    /// The record ends; nothing on disk is touched but its mirror.
+    /// Ends the record; on disk, only its mirror is touched.
     async fn end_record(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         why: Option<&str>,
-    ) -> Result<(), IsolationError> {
-        self.store.advance(environment.id, environment.status, Status::Destroyed, why).await?;
+    ) -> Result<(), EnvironmentError> {
+        self.store.advance_status(environment.id, environment.status, Status::Destroyed, why).await?;
         self.store.clear_references(environment.id).await?;
         remove_mirror(codebase, environment);
         Ok(())
@@ -142,101 +145,108 @@ impl Isolation {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        removable: &Removable,
-        wish: &RemovalWish,
-        rest: Rest,
-    ) -> Result<Removed, IsolationError> {
-        let repo = self.repository(codebase);
+        removable: &RemovableEnvironment,
+        wish: &RemoveOptions,
+        rest: TrashPurpose,
+    ) -> Result<RemoveOutcome, EnvironmentError> {
+        let repo = self.open_repository(codebase);
         let now = Moment::now();
-        let subject = Subject {
+        let subject = RemovalSubject {
             path: &environment.path,
             entry: &removable.entry,
             branch: &environment.branch,
             needed: &[],
             regenerable: &RegenerableNames::default(),
         };
-        let mut manifest = Manifest::new(environment.id, subject, &removable.look, now);
+        let mut manifest = TrashManifest::new(environment.id, subject, &removable.look, now);
         let fate = fate_by(&removable.branch, wish, rest);
         manifest.recount = fate == manifest.fate;
         manifest.fate = fate;
-        let trashed = Trashed::new(&repo, manifest);
-        self.begin(environment, &trashed, wish, rest).await?;
-        if let Err(error) = self.bury(&repo, &trashed, subject, removable).await {
-            let error = error.explained(&repo.common_dir);
+        let trashed = TrashedWorktree::new(&repo, manifest);
+        self.begin_removal(environment, &trashed, wish, rest).await?;
+        if let Err(error) = self.move_to_trash(&repo, &trashed, subject, removable).await {
+            let error = error.with_disk_explanation(&repo.common_dir);
             return Err(self.give_way(&repo, &trashed, error).await);
         }
-        self.bury_rest(codebase, environment, &trashed, rest).await
+        self.complete_removal(codebase, environment, &trashed, rest).await
     }
 
-    /// Puts the intent into the store, with another look at who uses it.
-    pub(super) async fn begin(
+    /// Records the intent in the store, after another check of who uses the environment.
+    pub(super) async fn begin_removal(
         &self,
         environment: &Environment,
-        trashed: &Trashed,
-        wish: &RemovalWish,
-        rest: Rest,
-    ) -> Result<(), IsolationError> {
+        trashed: &TrashedWorktree,
+        wish: &RemoveOptions,
+        rest: TrashPurpose,
+    ) -> Result<(), EnvironmentError> {
         let manifest = serde_json::to_string(&trashed.manifest)
-            .map_err(|error| IsolationError::Removal(RemovalError::BadManifest(error.to_string())))?;
+            .map_err(|error| EnvironmentError::Removal(RemovalError::BadManifest(error.to_string())))?;
         let but_for: Option<&[ConversationRef]> = match &wish.asker {
-            Asker::Conversation(us) if !wish.force => Some(std::slice::from_ref(us)),
+            RemovalRequester::Conversation(us) if !wish.force => Some(std::slice::from_ref(us)),
             _ => None,
         };
-        let intent = Intent {
+        let intent = RemovalIntent {
             environment: environment.id,
             from: environment.status,
             owner: this_process(),
-            lease_until: Moment::now().plus(LEASE),
+            lease_until: Moment::now().add_duration(OWNER_LEASE_DURATION),
             manifest: &manifest,
             removed_at: trashed.manifest.removed_at,
-            sleeps: rest == Rest::Asleep,
+            sleeps: rest == TrashPurpose::Asleep,
             but_for,
         };
         match self.store.begin_removal(&intent).await? {
-            Begun::Yes => {}
-            Begun::InUse(others) => {
-                let reason = (Question::Conversations, Answer::Yes(others.join(", ")));
-                return Err(self.refusal(RefusedAction::Remove, environment.clone(), vec![reason]));
+            BeginOutcome::Yes => {}
+            BeginOutcome::InUse(others) => {
+                let reason = (Question::Conversations, RemovalAnswer::Yes(others.join(", ")));
+                return Err(self.refusal_error(RefusedAction::Remove, environment.clone(), vec![reason]));
             }
-            Begun::Moved | Begun::Successor => {
-                return Err(IsolationError::ChangedMeanwhile { path: environment.path.clone() });
+            BeginOutcome::Moved | BeginOutcome::Successor => {
+                return Err(EnvironmentError::ChangedMeanwhile { path: environment.path.clone() });
             }
         }
         fault_point("removing");
         Ok(())
     }
 
-    /// Up to the moment when both renames are done.
-    async fn bury(
+    /// Runs the removal up to the moment when both renames are done.
+    async fn move_to_trash(
         &self,
         repo: &Repository,
-        trashed: &Trashed,
-        subject: Subject<'_>,
-        removable: &Removable,
-    ) -> Result<(), IsolationError> {
-        let base = trashed.manifest.pins();
-        let (prepared, pinned) = tokio::join!(trashed.prepare(repo), pin_all(repo, &base, subject, &removable.look));
-        prepared.map_err(IsolationError::Removal)?;
+        trashed: &TrashedWorktree,
+        subject: RemovalSubject<'_>,
+        removable: &RemovableEnvironment,
+    ) -> Result<(), EnvironmentError> {
+        let base = trashed.manifest.pins_ref_path();
+        let (prepared, pinned) =
+            tokio::join!(trashed.prepare_trash(repo), pin_all(repo, &base, subject, &removable.look));
+        prepared.map_err(EnvironmentError::Removal)?;
         pinned.map_err(|error| match error {
-            GitError::Interrupted { .. } => IsolationError::Git(error),
-            other => IsolationError::Removal(RemovalError::Pin(other.to_string())),
+            GitError::Interrupted { .. } => EnvironmentError::Git(error),
+            other => EnvironmentError::Removal(RemovalError::Pin(other.to_string())),
         })?;
         fault_point("pinned");
-        // We had the lock when everything was asked; whoever works there without it is noticed by
-        // what git writes, and what they write into files goes with the directory.
-        if stamp(subject.entry) != removable.look.stamp {
-            return Err(IsolationError::ChangedMeanwhile { path: subject.path.to_owned() });
+        // This process held the lock during the checks. A process that works there without the lock is
+        // noticed by what git writes; what it writes into files moves with the directory.
+        if entry_stamp(subject.entry) != removable.look.stamp {
+            return Err(EnvironmentError::ChangedMeanwhile { path: subject.path.to_owned() });
         }
-        trashed.bury_files().map_err(IsolationError::Removal)?;
+        trashed.move_files_to_trash().map_err(EnvironmentError::Removal)?;
         fault_point("files-buried");
-        trashed.bury_entry(repo).map_err(IsolationError::Removal)
+        trashed.move_entry_to_trash(repo).map_err(EnvironmentError::Removal)
     }
 
-    /// Nothing happened: everything goes back to where it was. Gives the error to report.
-    async fn give_way(&self, repo: &Repository, trashed: &Trashed, error: IsolationError) -> IsolationError {
+    /// Takes back a removal that could not be done: everything returns to its place. Returns the error to
+    /// report.
+    async fn give_way(
+        &self,
+        repo: &Repository,
+        trashed: &TrashedWorktree,
+        error: EnvironmentError,
+    ) -> EnvironmentError {
         let back = async {
-            trashed.unbury_files()?;
-            trashed.abandon(repo).await
+            trashed.return_moved_files()?;
+            trashed.cancel_removal(repo).await
         };
         let id = trashed.manifest.environment;
         match back.await {
@@ -245,21 +255,21 @@ impl Isolation {
                     tracing::error!(environment = %id, "a removal that gave way could not be recorded: {store}");
                 }
             }
-            // The intent stays; the next look goes on from here.
+            // The intent stays; the next recovery continues from here.
             Err(left) => tracing::error!(environment = %id, "a removal could not be taken back: {left}"),
         }
         error
     }
 
-    /// From the second rename on: branch, mirror, record. Also after a crash.
-    pub(super) async fn bury_rest(
+    /// Finishes a removal from the second rename on: branch, mirror, record. Also runs after a crash.
+    pub(super) async fn complete_removal(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        trashed: &Trashed,
-        rest: Rest,
-    ) -> Result<Removed, IsolationError> {
-        let repo = self.repository(codebase);
+        trashed: &TrashedWorktree,
+        rest: TrashPurpose,
+    ) -> Result<RemoveOutcome, EnvironmentError> {
+        let repo = self.open_repository(codebase);
         fault_point("entry-buried");
         let branch_gone = match trashed.drop_branch(&repo).await {
             Ok(gone) => gone,
@@ -271,38 +281,38 @@ impl Isolation {
         fault_point("branch-gone");
         let undo_until = self.keep_until(trashed.manifest.removed_at);
         match rest {
-            Rest::Trash => {
+            TrashPurpose::Trash => {
                 remove_mirror(codebase, environment);
                 self.store.end_removal(environment.id, Status::Destroyed, Some(undo_until)).await?;
             }
-            Rest::Asleep => self.store.end_removal(environment.id, Status::Hibernated, None).await?,
+            TrashPurpose::Asleep => self.store.end_removal(environment.id, Status::Hibernated, None).await?,
         }
         fault_point("destroyed");
         tracing::info!(environment = %environment.id, branch = %environment.branch, "removed");
         let fate = trashed.manifest.fate.clone();
-        let until = Some(undo_until).filter(|_| rest == Rest::Trash);
+        let until = Some(undo_until).filter(|_| rest == TrashPurpose::Trash);
         let mut regenerable = self.regenerable_in(trashed, trashed.manifest.removed_at, until);
         regenerable.retain(|folder| !folder.gone);
-        Ok(Removed::Trashed { fate, branch_kept: !branch_gone, undo_until, regenerable })
+        Ok(RemoveOutcome::Trashed { fate, branch_kept: !branch_gone, undo_until, regenerable })
     }
 }
 
-/// What an environment is put away for.
+/// The purpose of moving an environment to the trash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// Removed; can be brought back for a while.
+pub(super) enum TrashPurpose {
+    /// Removed; can be restored for a while.
     Trash,
-    /// Hibernated; comes back when it is needed.
+    /// Hibernated; restored when it is needed.
     Asleep,
 }
 
-/// What becomes of the branch, with what whoever asks knows or wants.
-pub(super) fn fate_by(seen: &BranchFate, wish: &RemovalWish, rest: Rest) -> BranchFate {
+/// Returns what happens to the branch, given the options of the request.
+pub(super) fn fate_by(seen: &BranchFate, wish: &RemoveOptions, rest: TrashPurpose) -> BranchFate {
     match seen {
-        BranchFate::Goes { tip } if rest == Rest::Asleep => BranchFate::InUse { tip: tip.clone() },
+        BranchFate::Goes { tip } if rest == TrashPurpose::Asleep => BranchFate::InUse { tip: tip.clone() },
         BranchFate::OwnCommits { tip, .. }
-            if rest == Rest::Trash
-                && (wish.branch == BranchWish::Drop || wish.branch == BranchWish::Merged(tip.clone())) =>
+            if rest == TrashPurpose::Trash
+                && (wish.branch == BranchPolicy::Drop || wish.branch == BranchPolicy::Merged(tip.clone())) =>
         {
             BranchFate::Goes { tip: tip.clone() }
         }
@@ -310,9 +320,9 @@ pub(super) fn fate_by(seen: &BranchFate, wish: &RemovalWish, rest: Rest) -> Bran
     }
 }
 
-/// A mirror that stays is a nuisance, not a loss.
+/// Deletes the mirror. A failure is only logged: a mirror that stays is a nuisance, not a loss.
 pub(super) fn remove_mirror(codebase: &Codebase, environment: &Environment) {
-    if let Err(error) = mirror::remove(codebase, environment) {
+    if let Err(error) = mirror::delete_mirror(codebase, environment) {
         tracing::warn!(environment = %environment.id, "its mirror could not be taken away: {error}");
     }
 }

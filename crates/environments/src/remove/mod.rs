@@ -1,10 +1,11 @@
-//! Removing an environment so that nothing is lost, and bringing it back.
+//! Removes an environment so that nothing is lost, and brings it back.
 //!
-//! * [`plan`]: everything that speaks against it, from git, the disk and the record.
+//! * [`plan`]: every reason against a removal, from git, the disk and the record.
 //! * [`execute`]: the intent in the store → pins → two renames → the branch → `destroyed`.
-//! * [`undo`]: the same in reverse.
-//! * [`recover`]: what a crash left half way goes back before the first rename, forward after it.
-//! * [`trash`]: what waits there, and when it goes.
+//! * [`undo`]: the same steps in reverse.
+//! * [`hibernate`]: a removal without an expiry, and waking.
+//! * [`recover`]: an interrupted operation goes back before the first rename, forward after it.
+//! * [`trash`]: the contents of the trash, and when they are deleted.
 
 mod execute;
 mod hibernate;
@@ -16,139 +17,139 @@ mod undo;
 use std::path::PathBuf;
 
 use grove_git::lock::EnvironmentLock;
-use grove_git::removal::{BranchFate, Fingerprint, RegenerableFolder};
-use grove_model::{Answer, CommitSha, Environment, Moment, Question};
+use grove_git::removal::{BranchFate, RegenerableFolder, WorktreeFingerprint};
+use grove_model::{CommitSha, Environment, Moment, Question, RemovalAnswer};
 use grove_store::ConversationRef;
 
-/// Who wants an environment removed, which decides whose use of it is a reason not to.
+/// The requester of a removal, which decides whose use of the environment is a reason against it.
 #[derive(Clone, Debug, Default)]
-pub enum Asker {
-    /// Terminal, page or API: conversations that only remember it are no reason.
+pub enum RemovalRequester {
+    /// Terminal, page or API: conversations that are only bound to it are no reason.
     #[default]
     Person,
-    /// A person in this conversation, for a clean-up: its own message is no reason.
+    /// A person in this conversation, for a clean-up: the conversation's own message is no reason.
     PersonIn(ConversationRef),
-    /// From within a conversation: any other that works there is.
+    /// From within a conversation: any other conversation that works there is a reason.
     Conversation(ConversationRef),
 }
 
-/// When the branch goes with its environment; its tip is pinned in any case.
+/// Decides when the branch is deleted with its environment; its tip is pinned in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum BranchWish {
-    /// If everything on it is elsewhere too.
+pub enum BranchPolicy {
+    /// If every commit on it is elsewhere too.
     #[default]
     ByRule,
     /// Also if it is at this commit, which is proven to be in the base.
     Merged(CommitSha),
-    /// Whatever is on it.
+    /// Always, whatever is on it.
     Drop,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct RemovalWish {
+pub struct RemoveOptions {
     /// Overrides the reasons, and nothing else.
     pub force: bool,
-    pub branch: BranchWish,
-    /// What somebody saw when they decided; anything else now is a reason to ask again.
-    pub seen: Option<Fingerprint>,
-    pub asker: Asker,
+    pub branch: BranchPolicy,
+    /// The state that the requester saw when deciding; any other state now is a reason to ask again.
+    pub seen: Option<WorktreeFingerprint>,
+    pub asker: RemovalRequester,
 }
 
-/// What a removal would do.
+/// The plan of a removal.
 #[derive(Clone, Debug)]
-pub enum Plan {
-    /// Its folder is gone already: the record ends.
+pub enum RemovalPlan {
+    /// Its folder is already gone: the record ends.
     Gone,
-    /// Somebody else made it: the record ends, the folder stays.
+    /// Another tool or a person made it: the record ends, the folder stays.
     Release,
-    Remove(Box<Removable>),
+    Remove(Box<RemovableEnvironment>),
 }
 
-/// An environment that is there and ours.
+/// An environment that exists and is ours.
 #[derive(Clone, Debug)]
-pub struct Removable {
-    pub checks: Vec<(Question, Answer)>,
+pub struct RemovableEnvironment {
+    pub checks: Vec<(Question, RemovalAnswer)>,
     pub(crate) entry: PathBuf,
-    pub(crate) look: grove_git::Look,
-    /// What becomes of the branch, with what is known of merges that git's history does not show.
+    pub(crate) look: grove_git::RemovalCheck,
+    /// The fate of the branch, considering merges that git's history does not show.
     pub(crate) branch: BranchFate,
 }
 
-/// An environment that nobody else moves while this value lives.
-pub(crate) struct Held {
+/// An environment that no other process moves while this value lives.
+pub(crate) struct HeldEnvironment {
     pub lock: EnvironmentLock,
     pub environment: Environment,
-    pub removable: Box<Removable>,
+    pub removable: Box<RemovableEnvironment>,
 }
 
-impl Removable {
-    pub fn fingerprint(&self) -> &Fingerprint {
+impl RemovableEnvironment {
+    pub fn seen_fingerprint(&self) -> &WorktreeFingerprint {
         &self.look.findings.fingerprint
     }
 
-    pub fn branch(&self) -> &BranchFate {
+    pub fn branch_fate(&self) -> &BranchFate {
         &self.branch
     }
 
-    /// Folders that would leave the trash early, since their tools make them again.
-    pub fn regenerable(&self) -> &[RegenerableFolder] {
+    /// Returns the folders that would leave the trash early, since their tools can recreate them.
+    pub fn regenerable_folders(&self) -> &[RegenerableFolder] {
         &self.look.regenerable
     }
 
-    /// What speaks against it; with `force`, only what cannot be overridden.
-    pub fn reasons(&self, force: bool) -> Vec<(Question, Answer)> {
-        let against = |(question, answer): &&(Question, Answer)| {
-            !answer.is_no() && (!force || (question.is_hard() && matches!(answer, Answer::Yes(_))))
+    /// Returns the reasons against the removal; with `force`, only those that cannot be overridden.
+    pub fn blocking_reasons(&self, force: bool) -> Vec<(Question, RemovalAnswer)> {
+        let against = |(question, answer): &&(Question, RemovalAnswer)| {
+            !answer.is_no() && (!force || (question.is_hard() && matches!(answer, RemovalAnswer::Yes(_))))
         };
         self.checks.iter().filter(against).cloned().collect()
     }
 
-    /// Those of the answers to `asked` that are not no.
-    pub(crate) fn against(&self, asked: &[Question]) -> Vec<(Question, Answer)> {
-        let against = |(question, answer): &&(Question, Answer)| asked.contains(question) && !answer.is_no();
+    /// Returns those answers to `asked` that are not no.
+    pub(crate) fn blocking_answers(&self, asked: &[Question]) -> Vec<(Question, RemovalAnswer)> {
+        let against = |(question, answer): &&(Question, RemovalAnswer)| asked.contains(question) && !answer.is_no();
         self.checks.iter().filter(against).cloned().collect()
     }
 }
 
-/// What became of it.
+/// The outcome of a removal.
 #[derive(Clone, Debug)]
-pub enum Removed {
+pub enum RemoveOutcome {
     Gone,
     Released(PathBuf),
     Trashed {
-        /// What the plan said of the branch.
+        /// The fate of the branch according to the plan.
         fate: BranchFate,
-        /// Whether it is still there.
+        /// Tells whether the branch still exists.
         branch_kept: bool,
         undo_until: Moment,
-        /// Folders that go earlier, since their tools make them again.
+        /// Folders that are deleted earlier, since their tools can recreate them.
         regenerable: Vec<TrashedFolder>,
     },
 }
 
-/// A folder in the trash that its tool makes again, so that it leaves early.
+/// A folder in the trash that its tool can recreate, so that it leaves early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrashedFolder {
-    /// Below the worktree.
+    /// Relative to the worktree.
     pub path: PathBuf,
     pub bytes: u64,
-    /// Any time after this it may go.
+    /// It may be deleted any time after this.
     pub kept_until: Moment,
     pub gone: bool,
 }
 
-/// An environment that was put to sleep.
+/// An environment that was hibernated.
 #[derive(Clone, Debug)]
-pub struct Hibernated {
+pub struct HibernatedEnvironment {
     pub environment: Environment,
-    /// Folders that go while it sleeps, since their tools make them again.
+    /// Folders that are deleted while it hibernates, since their tools can recreate them.
     pub regenerable: Vec<TrashedFolder>,
 }
 
-/// An environment that was brought back.
+/// An environment that was restored.
 #[derive(Clone, Debug)]
-pub struct Restored {
+pub struct RestoredEnvironment {
     pub environment: Environment,
-    /// Folders that did not come back, since their tools make them again.
+    /// Folders that were not restored, since their tools can recreate them.
     pub gone: Vec<TrashedFolder>,
 }

@@ -1,55 +1,56 @@
-//! Everything that speaks against a removal.
+//! Collects every reason against a removal.
 
 use std::path::PathBuf;
 
-use grove_git::lock::{EnvironmentLock, Holder};
+use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
 use grove_git::removal::BranchFate;
-use grove_git::removal::look::{Subject, look};
-use grove_git::{Look, Repository, links};
-use grove_model::{Answer, Codebase, Environment, Moment, Question, Status};
+use grove_git::removal::look::{RemovalSubject, check_removal};
+use grove_git::{RemovalCheck, Repository, links};
+use grove_model::{Codebase, Environment, Moment, Question, RemovalAnswer, Status};
 
-use crate::environments::{Isolation, with_repository_settings};
-use crate::error::IsolationError;
-use crate::provider::disk::{OnDisk, on_disk};
-use crate::remove::{Asker, Held, Plan, Removable};
+use crate::environments::{Environments, with_repository_settings};
+use crate::error::EnvironmentError;
+use crate::provider::disk::{PathState, on_disk};
+use crate::remove::{HeldEnvironment, RemovableEnvironment, RemovalPlan, RemovalRequester};
 
-impl Isolation {
-    /// What a removal would do and what speaks against it. Changes nothing.
+impl Environments {
+    /// Returns the plan of a removal and the reasons against it. Changes nothing.
     pub async fn plan_removal(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &Asker,
-    ) -> Result<Plan, IsolationError> {
+        asker: &RemovalRequester,
+    ) -> Result<RemovalPlan, EnvironmentError> {
         let mut plan = self.plan_reasons(codebase, environment, asker).await?;
-        if let Plan::Remove(removable) = &mut plan {
+        if let RemovalPlan::Remove(removable) = &mut plan {
             self.let_merged_branch_go(codebase, environment, removable).await?;
         }
         Ok(plan)
     }
 
-    /// The same without what becomes of a branch that is merged by squash: asking that takes longer.
+    /// Returns the plan and the reasons, but does not check whether the branch was merged by squash: that
+    /// takes longer.
     pub(crate) async fn plan_reasons(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &Asker,
-    ) -> Result<Plan, IsolationError> {
+        asker: &RemovalRequester,
+    ) -> Result<RemovalPlan, EnvironmentError> {
         let lock = self.lock_of(codebase, environment)?;
         let holder = lock.try_alone().map_err(lock_failed)?;
         self.plan_with(codebase, environment, asker, &holder).await
     }
 
-    /// A branch whose commits are nowhere else goes all the same if its work is proven to be in the base,
-    /// for example by a squash merge. Its tip is pinned.
+    /// Lets a branch whose commits are nowhere else be deleted all the same if its work is proven to be in
+    /// the base, for example by a squash merge. Its tip is pinned.
     pub(super) async fn let_merged_branch_go(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        removable: &mut Removable,
-    ) -> Result<(), IsolationError> {
+        removable: &mut RemovableEnvironment,
+    ) -> Result<(), EnvironmentError> {
         let BranchFate::OwnCommits { tip, .. } = &removable.branch else { return Ok(()) };
-        let standings = self.standings(codebase, std::slice::from_ref(environment), Moment::now()).await?;
+        let standings = self.merge_statuses(codebase, std::slice::from_ref(environment), Moment::now()).await?;
         let standing = standings.get(&environment.id);
         if standing.is_some_and(|standing| standing.is_merged() && standing.head.as_ref() == Some(tip)) {
             removable.branch = BranchFate::Goes { tip: tip.clone() };
@@ -61,39 +62,39 @@ impl Isolation {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<EnvironmentLock, IsolationError> {
+    ) -> Result<EnvironmentLock, EnvironmentError> {
         EnvironmentLock::open(&codebase.git_common_dir, environment.id).map_err(lock_failed)
     }
 
-    /// An environment of ours that is there and may be worked on: its lock, its record and what is in
-    /// it. Commands that run there are among the answers.
-    pub(crate) async fn hold(
+    /// Holds an environment of ours that exists and may be worked on: its lock, its record and its contents.
+    /// Commands that run there are among the answers.
+    pub(crate) async fn hold_environment(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         may_be: &[Status],
-        asker: &Asker,
-    ) -> Result<Held, IsolationError> {
+        asker: &RemovalRequester,
+    ) -> Result<HeldEnvironment, EnvironmentError> {
         self.quarantine_broken(codebase).await?;
         let lock = self.lock_of(codebase, environment)?;
         let holder = self.wait_for_mover(&lock).await?;
-        let busy = || IsolationError::InTheMaking { work: environment.work.to_string() };
-        if holder == Holder::Mover {
+        let busy = || EnvironmentError::InTheMaking { work: environment.work.to_string() };
+        if holder == EnvironmentHolder::Mover {
             return Err(busy());
         }
-        let environment = self.as_it_is(codebase, environment).await?;
+        let environment = self.settled_record(codebase, environment).await?;
         if !may_be.contains(&environment.status) {
             return Err(busy());
         }
         let why = match self.plan_with(codebase, &environment, asker, &holder).await? {
-            Plan::Remove(removable) => return Ok(Held { lock, environment, removable }),
-            Plan::Gone => "its folder is gone",
-            Plan::Release => "somebody else made that worktree",
+            RemovalPlan::Remove(removable) => return Ok(HeldEnvironment { lock, environment, removable }),
+            RemovalPlan::Gone => "its folder is gone",
+            RemovalPlan::Release => "Grovekeeper did not make that worktree",
         };
-        Err(IsolationError::Broken { path: environment.path, why: why.to_owned() })
+        Err(EnvironmentError::Broken { path: environment.path, why: why.to_owned() })
     }
 
-    pub(crate) fn try_alone(&self, lock: &EnvironmentLock) -> Result<Holder, IsolationError> {
+    pub(crate) fn try_alone(&self, lock: &EnvironmentLock) -> Result<EnvironmentHolder, EnvironmentError> {
         lock.try_alone().map_err(lock_failed)
     }
 
@@ -101,57 +102,57 @@ impl Isolation {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &Asker,
-        holder: &Holder,
-    ) -> Result<Plan, IsolationError> {
+        asker: &RemovalRequester,
+        holder: &EnvironmentHolder,
+    ) -> Result<RemovalPlan, EnvironmentError> {
         if environment.status == Status::Hibernated {
             return self.plan_sleeping(codebase, environment, asker, holder).await;
         }
-        let broken = |why: String| IsolationError::Broken { path: environment.path.clone(), why };
+        let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
         let (entry, flaw) = match on_disk(environment, &codebase.git_common_dir) {
-            OnDisk::Gone => return Ok(Plan::Gone),
-            OnDisk::NotMounted => return Err(IsolationError::NotMounted(environment.path.clone())),
-            OnDisk::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
-            OnDisk::Worktree(entry) => {
-                let flaw =
-                    (!knows(&entry, &environment.path)).then(|| "git's entry for it names another place".to_owned());
+            PathState::Gone => return Ok(RemovalPlan::Gone),
+            PathState::NotMounted => return Err(EnvironmentError::NotMounted(environment.path.clone())),
+            PathState::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
+            PathState::Worktree(entry) => {
+                let flaw = (!entry_points_to(&entry, &environment.path))
+                    .then(|| "git's entry for it names another place".to_owned());
                 (entry, flaw)
             }
-            OnDisk::Unknown(why) => match unlinked(codebase, environment)? {
+            PathState::Unknown(why) => match find_unlinked_entry(codebase, environment)? {
                 Some(entry) => (entry, Some(why)),
-                None => return Err(IsolationError::Foreign { path: environment.path.clone(), why }),
+                None => return Err(EnvironmentError::Foreign { path: environment.path.clone(), why }),
             },
         };
         if environment.is_adopted() {
-            return Ok(Plan::Release);
+            return Ok(RemovalPlan::Release);
         }
-        let repo = self.repository(codebase);
+        let repo = self.open_repository(codebase);
         let needed = self.needed_branches(codebase, environment).await?;
-        let subject = Subject {
+        let subject = RemovalSubject {
             path: &environment.path,
             entry: &entry,
             branch: &environment.branch,
             needed: &needed.iter().map(String::as_str).collect::<Vec<_>>(),
             regenerable: &self.settings.regenerable_names(),
         };
-        let mut look = Box::pin(look(&repo, subject)).await;
+        let mut look = Box::pin(check_removal(&repo, subject)).await;
         if let Some(why) = flaw {
-            look.findings.set(Question::Changes, Answer::Unknown(why));
+            look.findings.set_answer(Question::Changes, RemovalAnswer::Unknown(why));
         }
         self.keep_configured_folders(codebase, &repo, &mut look).await;
-        Ok(Plan::Remove(Box::new(self.with_record(environment, asker, holder, entry, look).await?)))
+        Ok(RemovalPlan::Remove(Box::new(self.with_record(environment, asker, holder, entry, look).await?)))
     }
 
-    /// Leaves those folders that the settings name, the repository's own included. Those are read only
-    /// where there is a folder to ask for.
-    async fn keep_configured_folders(&self, codebase: &Codebase, repo: &Repository, look: &mut Look) {
+    /// Keeps only the folders that the settings name, including the repository's own settings. Those are read
+    /// only if there is a folder to ask about.
+    async fn keep_configured_folders(&self, codebase: &Codebase, repo: &Repository, look: &mut RemovalCheck) {
         if look.regenerable.is_empty() {
             return;
         }
         match with_repository_settings(repo, &self.settings, codebase.default_branch.as_deref()).await {
             Ok(settings) => {
                 let names = settings.regenerable_names();
-                look.regenerable.retain(|folder| names.include(folder));
+                look.regenerable.retain(|folder| names.includes_folder(folder));
             }
             Err(error) => {
                 tracing::warn!("folders that tools make again are kept like all others: {error}");
@@ -160,77 +161,85 @@ impl Isolation {
         }
     }
 
-    /// What new work starts from, here or in any other environment.
+    /// Returns the branches that new work starts from, here or in any other environment.
     pub(super) async fn needed_branches(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<Vec<String>, IsolationError> {
-        let all = self.store.environments(codebase.id, false).await?;
+    ) -> Result<Vec<String>, EnvironmentError> {
+        let all = self.store.list_environments(codebase.id, false).await?;
         let bases = all.into_iter().filter(|other| other.id != environment.id).filter_map(|other| other.base_ref);
         let configured = [codebase.default_branch.as_deref(), self.settings.base_branch()].into_iter().flatten();
         Ok(configured.map(str::to_owned).chain(bases).collect())
     }
 
-    /// Adds the record's answers to what git and the disk say.
+    /// Adds the record's answers to those of git and the disk.
     pub(super) async fn with_record(
         &self,
         environment: &Environment,
-        asker: &Asker,
-        holder: &Holder,
+        asker: &RemovalRequester,
+        holder: &EnvironmentHolder,
         entry: PathBuf,
-        look: Look,
-    ) -> Result<Removable, IsolationError> {
+        look: RemovalCheck,
+    ) -> Result<RemovableEnvironment, EnvironmentError> {
         let mut checks = look.findings.answers.clone();
         checks.push((Question::LiveRun, live_run(holder)));
         checks.push((Question::Conversations, self.used_by(environment, asker).await?));
         let pr = environment.metadata.pr.as_ref().filter(|pr| pr.is_open());
-        checks.push((Question::PullRequest, Answer::of(pr.map(|pr| format!("#{}", pr.number)))));
+        checks.push((Question::PullRequest, RemovalAnswer::from_finding(pr.map(|pr| format!("#{}", pr.number)))));
         let branch = look.branch.clone();
-        Ok(Removable { checks, entry, look, branch })
+        Ok(RemovableEnvironment { checks, entry, look, branch })
     }
 
-    async fn used_by(&self, environment: &Environment, asker: &Asker) -> Result<Answer, IsolationError> {
+    async fn used_by(
+        &self,
+        environment: &Environment,
+        asker: &RemovalRequester,
+    ) -> Result<RemovalAnswer, EnvironmentError> {
         let (all, us) = match asker {
-            // Whoever only remembers it is told at their next message.
-            Asker::Person => (self.store.busy_conversations(environment.id).await?, None),
-            Asker::PersonIn(us) => (self.store.busy_conversations(environment.id).await?, Some(us)),
-            Asker::Conversation(us) => (self.store.conversations_of(environment.id).await?, Some(us)),
+            // A conversation that is only bound to it is told at its next message.
+            RemovalRequester::Person => (self.store.busy_conversations(environment.id).await?, None),
+            RemovalRequester::PersonIn(us) => (self.store.busy_conversations(environment.id).await?, Some(us)),
+            RemovalRequester::Conversation(us) => (self.store.conversations_of(environment.id).await?, Some(us)),
         };
         let others: Vec<String> = all.into_iter().filter(|other| Some(other) != us).map(|other| other.id).collect();
-        Ok(Answer::of(Some(others.join(", ")).filter(|text| !text.is_empty())))
+        Ok(RemovalAnswer::from_finding(Some(others.join(", ")).filter(|text| !text.is_empty())))
     }
 }
 
-pub(super) fn lock_failed(source: std::io::Error) -> IsolationError {
-    IsolationError::Io { what: "the environment cannot be locked".to_owned(), source }
+pub(super) fn lock_failed(source: std::io::Error) -> EnvironmentError {
+    EnvironmentError::Io { what: "the environment cannot be locked".to_owned(), source }
 }
 
-fn live_run(holder: &Holder) -> Answer {
+fn live_run(holder: &EnvironmentHolder) -> RemovalAnswer {
     match holder {
-        Holder::Us => Answer::No,
-        Holder::Mover => Answer::Unknown("another grove moves it at this moment".to_owned()),
-        Holder::Commands(processes) => {
+        EnvironmentHolder::Us => RemovalAnswer::No,
+        EnvironmentHolder::Mover => RemovalAnswer::Unknown("another grove moves it at this moment".to_owned()),
+        EnvironmentHolder::Commands(processes) => {
             let list: Vec<String> = processes.iter().map(ToString::to_string).collect();
-            Answer::Yes(if list.is_empty() { "a command".to_owned() } else { format!("process {}", list.join(", ")) })
+            RemovalAnswer::Yes(if list.is_empty() {
+                "a command".to_owned()
+            } else {
+                format!("process {}", list.join(", "))
+            })
         }
     }
 }
 
-/// Whether git's entry leads back to the worktree.
-pub(crate) fn knows(entry: &std::path::Path, path: &std::path::Path) -> bool {
+/// Tells whether git's entry leads back to the worktree.
+pub(crate) fn entry_points_to(entry: &std::path::Path, path: &std::path::Path) -> bool {
     let named = links::worktree_of(entry).ok().flatten().and_then(|named| named.canonicalize().ok());
     named.is_some() && named == path.canonicalize().ok()
 }
 
-/// The entry of a worktree that only lost its `.git`; nothing else stands there.
-fn unlinked(codebase: &Codebase, environment: &Environment) -> Result<Option<PathBuf>, IsolationError> {
-    let failed = |source| IsolationError::Io { what: "git's entries cannot be looked at".to_owned(), source };
+/// Returns the entry of a worktree that only lost its `.git`, if nothing else is at its path.
+fn find_unlinked_entry(codebase: &Codebase, environment: &Environment) -> Result<Option<PathBuf>, EnvironmentError> {
+    let failed = |source| EnvironmentError::Io { what: "git's entries cannot be looked at".to_owned(), source };
     let lost = environment.path.join(".git").symlink_metadata();
     if !environment.path.is_dir() || !lost.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    for entry in links::entries(&codebase.git_common_dir).map_err(failed)? {
+    for entry in links::list_entries(&codebase.git_common_dir).map_err(failed)? {
         if links::worktree_of(&entry).map_err(failed)?.as_deref() == Some(&environment.path) {
             return Ok(Some(entry));
         }

@@ -1,81 +1,86 @@
-//! A removal or an undo that was cut short.
+//! Recovers a removal or an undo that was interrupted.
 
-use grove_git::lock::Holder;
+use grove_git::lock::EnvironmentHolder;
 use grove_git::processes::end_calls_of;
-use grove_git::removal::{Manifest, RemovalError, Trashed};
+use grove_git::removal::{RemovalError, TrashManifest, TrashedWorktree};
 use grove_model::{Codebase, Environment, Moment, Status};
-use grove_store::{Phase, TrashRow};
+use grove_store::{TrashPhase, TrashRow};
 
-use crate::environments::Isolation;
-use crate::error::IsolationError;
+use crate::environments::Environments;
+use crate::error::EnvironmentError;
 use crate::lease::is_gone;
-use crate::remove::execute::Rest;
+use crate::remove::execute::TrashPurpose;
 use crate::remove::plan::lock_failed;
 
-impl Isolation {
-    /// Finishes or takes back a removal or an undo whose owner is gone; `false`: it is at work, or
-    /// somebody else was quicker.
+impl Environments {
+    /// Finishes or takes back a removal or an undo whose owner is gone. Returns `false` if the owner is at
+    /// work, or if another process was quicker.
     pub(crate) async fn recover_removal(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<bool, IsolationError> {
+    ) -> Result<bool, EnvironmentError> {
         let lock = self.lock_of(codebase, environment)?;
         match lock.try_alone().map_err(lock_failed)? {
-            Holder::Us => self.recover_held(codebase, environment).await,
-            Holder::Commands(_) | Holder::Mover => Ok(false),
+            EnvironmentHolder::Us => self.recover_held(codebase, environment).await,
+            EnvironmentHolder::Commands(_) | EnvironmentHolder::Mover => Ok(false),
         }
     }
 
-    /// The same for a caller that has the environment's lock, which proves that nobody is at work.
+    /// Finishes or takes back a removal or an undo. The caller holds the environment's lock, which proves
+    /// that no other process is at work.
     pub(super) async fn recover_held(
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<bool, IsolationError> {
+    ) -> Result<bool, EnvironmentError> {
         if environment.status != Status::Removing || environment.node != self.node {
             return Ok(false);
         }
         if let Some(owner) = environment.owner.as_ref().filter(|owner| is_gone(owner, None, Moment::now())) {
-            // A git that it started may still be writing.
+            // A git process that the owner started may still be writing.
             end_calls_of(owner.process, owner.started).await;
         }
         let Some(row) = self.store.trash_row(environment.id).await? else {
-            return Err(IsolationError::Removal(RemovalError::BadManifest("its row is missing".to_owned())));
+            return Err(EnvironmentError::Removal(RemovalError::BadManifest("its row is missing".to_owned())));
         };
-        let mut trashed = self.trashed(codebase, &row)?;
-        let repo = self.repository(codebase);
+        let mut trashed = self.open_trashed(codebase, &row)?;
+        let repo = self.open_repository(codebase);
         match row.phase {
-            Phase::Kept => return Ok(false),
-            Phase::Moving if trashed.files_are_away() => {
-                return Err(IsolationError::NotMounted(environment.path.clone()));
+            TrashPhase::Kept => return Ok(false),
+            TrashPhase::Moving if trashed.files_are_away() => {
+                return Err(EnvironmentError::NotMounted(environment.path.clone()));
             }
-            Phase::Moving if trashed.files_are_buried() => {
-                trashed.bury_entry(&repo).map_err(IsolationError::Removal)?;
-                let rest = if row.sleeps { Rest::Asleep } else { Rest::Trash };
-                self.bury_rest(codebase, environment, &trashed, rest).await?;
+            TrashPhase::Moving if trashed.files_are_in_trash() => {
+                trashed.move_entry_to_trash(&repo).map_err(EnvironmentError::Removal)?;
+                let rest = if row.sleeps { TrashPurpose::Asleep } else { TrashPurpose::Trash };
+                self.complete_removal(codebase, environment, &trashed, rest).await?;
             }
-            Phase::Moving => {
-                trashed.abandon(&repo).await.map_err(IsolationError::Removal)?;
+            TrashPhase::Moving => {
+                trashed.cancel_removal(&repo).await.map_err(EnvironmentError::Removal)?;
                 self.store.leave_trash(environment.id).await?;
             }
-            Phase::Returning if trashed.entry_is_buried() => {
-                trashed.stay().map_err(IsolationError::Removal)?;
+            TrashPhase::Returning if trashed.entry_is_in_trash() => {
+                trashed.cancel_restore().map_err(EnvironmentError::Removal)?;
                 self.store.stay_in_trash(environment.id, resting_status(&row)).await?;
             }
-            Phase::Returning => self.return_rest(codebase, environment, &mut trashed).await?,
+            TrashPhase::Returning => self.return_rest(codebase, environment, &mut trashed).await?,
         }
         tracing::info!(environment = %environment.id, branch = %environment.branch, "an unfinished removal was put right");
         Ok(true)
     }
 
-    pub(super) fn trashed(&self, codebase: &Codebase, row: &TrashRow) -> Result<Trashed, IsolationError> {
-        let manifest = Manifest::parse(&row.manifest).map_err(IsolationError::Removal)?;
-        Ok(Trashed::new(&self.repository(codebase), manifest))
+    pub(super) fn open_trashed(
+        &self,
+        codebase: &Codebase,
+        row: &TrashRow,
+    ) -> Result<TrashedWorktree, EnvironmentError> {
+        let manifest = TrashManifest::parse(&row.manifest).map_err(EnvironmentError::Removal)?;
+        Ok(TrashedWorktree::new(&self.open_repository(codebase), manifest))
     }
 }
 
-/// The status of an environment that waits in the trash.
+/// Returns the status of an environment that is in the trash.
 pub(super) fn resting_status(row: &TrashRow) -> Status {
     if row.sleeps { Status::Hibernated } else { Status::Destroyed }
 }

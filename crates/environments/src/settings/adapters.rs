@@ -1,26 +1,26 @@
-//! `[adapters.NAME]`: the platforms that people speak from.
+//! `[adapters.NAME]`: the platforms that messages come from.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::settings::Settings;
-use crate::settings::value::Value;
+use crate::settings::value::SettingValue;
 
-/// What is configured for GitHub.
+/// The settings of GitHub.
 #[derive(Clone, Debug)]
 pub struct GithubSettings {
     pub credentials: Option<GithubCredentials>,
-    /// Any of them signs a webhook; several while they are changed.
+    /// Any of these may sign a webhook; there are several while they are being changed.
     pub webhook_secrets: Vec<String>,
-    /// GitHub is asked every so often, for people without a public address.
+    /// The interval at which GitHub is polled, for installations without a public address.
     pub poll: Option<Duration>,
-    /// Repositories that are registered when they are first heard of.
+    /// Repositories that are registered at their first event.
     pub repos: Vec<String>,
     pub bot_name: String,
     pub api_url: String,
     pub allowed_users: Vec<String>,
     pub allow_all: bool,
-    /// Answers are shown while they grow.
+    /// Answers are shown while they are written.
     pub streams: bool,
 }
 
@@ -31,13 +31,14 @@ pub enum GithubCredentials {
 }
 
 impl Settings {
-    pub fn github(&self) -> GithubSettings {
-        let text = |key| self.text(key).map(str::to_owned);
-        let list = |key| self.value(key).and_then(Value::as_list).map(<[String]>::to_vec).unwrap_or_default();
-        let app_id = self.value("adapters.github.app_id").and_then(Value::as_count);
-        let app = app_id.zip(self.path("adapters.github.private_key_file"));
+    pub fn github_settings(&self) -> GithubSettings {
+        let text = |key| self.setting_text(key).map(str::to_owned);
+        let list =
+            |key| self.setting_value(key).and_then(SettingValue::as_list).map(<[String]>::to_vec).unwrap_or_default();
+        let app_id = self.setting_value("adapters.github.app_id").and_then(SettingValue::as_count);
+        let app = app_id.zip(self.setting_path("adapters.github.private_key_file"));
         let app = app.map(|(id, private_key_file)| GithubCredentials::App { id, private_key_file });
-        let seconds = self.count("adapters.github.poll_seconds");
+        let seconds = self.setting_count("adapters.github.poll_seconds");
         GithubSettings {
             credentials: app.or_else(|| text("adapters.github.token").map(GithubCredentials::Token)),
             webhook_secrets: list("adapters.github.webhook_secret"),
@@ -46,7 +47,7 @@ impl Settings {
             bot_name: text("adapters.github.bot_name").unwrap_or_default().trim_start_matches('@').to_owned(),
             api_url: text("adapters.github.api_url").unwrap_or_default(),
             allowed_users: list("adapters.github.allowed_users"),
-            allow_all: self.value("adapters.github.allow_all").and_then(Value::as_bool).unwrap_or(false),
+            allow_all: self.setting_value("adapters.github.allow_all").and_then(SettingValue::as_bool).unwrap_or(false),
             streams: text("adapters.github.streaming").as_deref() == Some("stream"),
         }
     }

@@ -1,4 +1,4 @@
-//! The coding agents that are known by name: how they are called, installed and logged in to.
+//! The coding agents that are known by name: how to call them, install them and log in to them.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -6,41 +6,41 @@ use std::path::{Path, PathBuf};
 
 use crate::settings::agents::AgentKind;
 
-/// An agent that people may have without having configured it.
+/// An agent that people may have installed without configuring it here.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownAgent {
     pub name: &'static str,
     pub kind: AgentKind,
-    /// Its program and what goes behind it.
+    /// Its program and arguments.
     pub command: &'static [&'static str],
     pub install: &'static str,
     pub login: &'static str,
 }
 
-/// In the order in which the default is looked for.
-pub const KNOWN: [Known; 4] = [
-    Known {
+/// The known agents, in the order in which the default is looked for.
+pub const KNOWN_AGENTS: [KnownAgent; 4] = [
+    KnownAgent {
         name: "claude",
         kind: AgentKind::Claude,
         command: &["claude"],
         install: "Install it with `npm install -g @anthropic-ai/claude-code`.",
         login: "Run `claude` once and log in, or set ANTHROPIC_API_KEY in `agents.claude.env`.",
     },
-    Known {
+    KnownAgent {
         name: "codex",
         kind: AgentKind::Codex,
         command: &["codex"],
         install: "Install it with `npm install -g @openai/codex`.",
         login: "Run `codex login`, or set CODEX_API_KEY in `agents.codex.env`.",
     },
-    Known {
+    KnownAgent {
         name: "opencode",
         kind: AgentKind::Acp,
         command: &["opencode", "acp"],
         install: "Install it with `npm install -g opencode-ai`.",
         login: "Run `opencode auth login`.",
     },
-    Known {
+    KnownAgent {
         name: "gemini",
         kind: AgentKind::Acp,
         command: &["gemini", "--acp"],
@@ -49,18 +49,18 @@ pub const KNOWN: [Known; 4] = [
     },
 ];
 
-/// The known agent of this name.
-pub fn known(name: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.name == name)
+/// Returns the known agent of this name.
+pub fn find_known_agent(name: &str) -> Option<&'static KnownAgent> {
+    KNOWN_AGENTS.iter().find(|known| known.name == name)
 }
 
-/// The known agent that is meant by a kind.
-pub fn of_kind(kind: AgentKind) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.kind == kind && kind != AgentKind::Acp)
+/// Returns the known agent of this kind.
+pub fn of_kind(kind: AgentKind) -> Option<&'static KnownAgent> {
+    KNOWN_AGENTS.iter().find(|known| known.kind == kind && kind != AgentKind::Acp)
 }
 
-/// Where a program is that somebody calls by this name, with these variables.
-pub fn find(program: &str, env: &BTreeMap<String, String>) -> Option<PathBuf> {
+/// Returns the path of the program that this name means with these variables.
+pub fn find_program(program: &str, env: &BTreeMap<String, String>) -> Option<PathBuf> {
     let is_program =
         |path: &Path| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
     if program.contains('/') {

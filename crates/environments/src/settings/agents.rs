@@ -1,16 +1,16 @@
-//! `[agents.NAME]`: the agents that somebody configured.
+//! `[agents.NAME]`: the configured agents.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toml_edit::{Item, TableLike};
 
-use crate::settings::agent_catalog::{Known, known, of_kind};
-use crate::settings::load::{Scope, line_of, suggestion};
-use crate::settings::value::Shape;
+use crate::settings::agent_catalog::{KnownAgent, find_known_agent, of_kind};
+use crate::settings::load::{SettingsScope, line_of, suggestion_hint};
+use crate::settings::value::SettingShape;
 use crate::settings::{Settings, SettingsError, keys};
 
-/// How an agent is spoken to.
+/// The kind of an agent, which decides how Grovekeeper communicates with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentKind {
     Claude,
@@ -33,29 +33,29 @@ impl AgentKind {
     }
 }
 
-/// What an agent may do without asking, as far as its own program can hold it back.
+/// The actions that an agent may take without asking, as far as its own program can restrict it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permissions {
-    /// Look, and change nothing.
+pub enum AgentPermissions {
+    /// Read, and change nothing.
     Read,
     /// Change files of its worktree.
     Edit,
-    /// Everything.
+    /// Do everything.
     Full,
 }
 
-impl Permissions {
+impl AgentPermissions {
     /// Our own words, and those of the programs that people know them from.
-    const ALL: [(&'static str, Permissions); 9] = [
-        ("read", Permissions::Read),
-        ("edit", Permissions::Edit),
-        ("full", Permissions::Full),
-        ("plan", Permissions::Read),
-        ("acceptEdits", Permissions::Edit),
-        ("bypassPermissions", Permissions::Full),
-        ("read-only", Permissions::Read),
-        ("workspace-write", Permissions::Edit),
-        ("danger-full-access", Permissions::Full),
+    const ALL: [(&'static str, AgentPermissions); 9] = [
+        ("read", AgentPermissions::Read),
+        ("edit", AgentPermissions::Edit),
+        ("full", AgentPermissions::Full),
+        ("plan", AgentPermissions::Read),
+        ("acceptEdits", AgentPermissions::Edit),
+        ("bypassPermissions", AgentPermissions::Full),
+        ("read-only", AgentPermissions::Read),
+        ("workspace-write", AgentPermissions::Edit),
+        ("danger-full-access", AgentPermissions::Full),
     ];
 }
 
@@ -66,45 +66,58 @@ pub struct AgentSettings {
     pub command: Vec<String>,
     pub timeout: Duration,
     pub env: BTreeMap<String, String>,
-    pub permissions: Permissions,
-    /// What it may write beside its worktree.
+    pub permissions: AgentPermissions,
+    /// The paths that it may write to besides its worktree.
     pub writable: Vec<String>,
-    /// What one run may cost, in US dollars.
+    /// The maximum cost of one run, in US dollars.
     pub budget: Option<f64>,
 }
 
 impl AgentSettings {
-    /// An agent of this kind of which nothing else is said.
-    pub fn of(kind: AgentKind) -> Self {
+    /// Returns an agent of this kind with default settings.
+    pub fn for_kind(kind: AgentKind) -> Self {
         let (command, env, writable) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { kind, command, timeout: TIMEOUT, env, permissions: Permissions::Edit, writable, budget: None }
+        Self {
+            kind,
+            command,
+            timeout: DEFAULT_RUN_TIMEOUT,
+            env,
+            permissions: AgentPermissions::Edit,
+            writable,
+            budget: None,
+        }
     }
 
-    /// A known agent that nobody configured.
-    pub fn of_known(known: &Known) -> Self {
+    /// Returns the settings of a known agent that is not configured.
+    pub fn of_known(known: &KnownAgent) -> Self {
         let command = known.command.iter().map(|part| (*part).to_owned()).collect();
-        Self { command, ..Self::of(known.kind) }
+        Self { command, ..Self::for_kind(known.kind) }
     }
 }
 
-/// How long a run may take when nothing else is said.
-const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// The time limit of a run if none is configured.
+const DEFAULT_RUN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-const KEYS: [&str; 7] = ["kind", "command", "timeout", "env", "permissions", "writable", "budget"];
+const AGENT_KEYS: [&str; 7] = ["kind", "command", "timeout", "env", "permissions", "writable", "budget"];
 
 impl Settings {
-    /// The agents that somebody configured.
-    pub fn agents(&self) -> &BTreeMap<String, AgentSettings> {
+    /// Returns the configured agents.
+    pub fn configured_agents(&self) -> &BTreeMap<String, AgentSettings> {
         &self.agents
     }
 
-    pub(super) fn read_agents(&mut self, item: &Item, text: &str, scope: Scope<'_>) -> Result<(), SettingsError> {
+    pub(super) fn read_agents(
+        &mut self,
+        item: &Item,
+        text: &str,
+        scope: SettingsScope<'_>,
+    ) -> Result<(), SettingsError> {
         let wrong = |span: Option<std::ops::Range<usize>>, what: String, hint: String| SettingsError {
-            origin: scope.origin(span.map_or(1, |span| line_of(text, span.start))),
+            origin: scope.origin_at_line(span.map_or(1, |span| line_of(text, span.start))),
             what,
             hint,
         };
-        if matches!(scope, Scope::Repository { .. }) {
+        if matches!(scope, SettingsScope::Repository { .. }) {
             let what = "`agents` cannot be set by a repository".to_owned();
             return Err(wrong(item.span(), what, "Set it in GROVE_HOME/config.toml.".to_owned()));
         }
@@ -116,17 +129,18 @@ impl Settings {
             let Some(table) = item.as_table_like() else {
                 return Err(wrong(item.span(), format!("`agents.{name}` is a section, not a setting"), example()));
             };
-            let agent = read(name, table, &|span, what, hint| wrong(span, what, hint))?;
+            let agent = read_agent(name, table, &|span, what, hint| wrong(span, what, hint))?;
             self.agents.insert(name.to_owned(), agent);
         }
         Ok(())
     }
 }
 
-type Wrong<'a> = &'a dyn Fn(Option<std::ops::Range<usize>>, String, String) -> SettingsError;
+type AgentErrorBuilder<'a> = &'a dyn Fn(Option<std::ops::Range<usize>>, String, String) -> SettingsError;
 
-fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSettings, SettingsError> {
-    let mut agent = known(name).map_or_else(|| AgentSettings::of(AgentKind::Command), |k| AgentSettings::of(k.kind));
+fn read_agent(name: &str, table: &dyn TableLike, wrong: AgentErrorBuilder<'_>) -> Result<AgentSettings, SettingsError> {
+    let mut agent = find_known_agent(name)
+        .map_or_else(|| AgentSettings::for_kind(AgentKind::Command), |k| AgentSettings::for_kind(k.kind));
     let mut span = None;
     for (key, item) in table.iter() {
         span = table.get_key_value(key).and_then(|(key, _)| key.span()).or_else(|| item.span());
@@ -140,12 +154,13 @@ fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSett
                 agent.kind = known.ok_or_else(|| must("one of claude, codex, acp, command"))?.1;
             }
             "command" => {
-                agent.command = texts(item).filter(|list| !list.is_empty()).ok_or_else(|| must("a list of texts"))?;
+                agent.command =
+                    text_list(item).filter(|list| !list.is_empty()).ok_or_else(|| must("a list of texts"))?;
             }
-            "writable" => agent.writable = texts(item).ok_or_else(|| must("a list of paths"))?,
+            "writable" => agent.writable = text_list(item).ok_or_else(|| must("a list of paths"))?,
             "permissions" => {
                 let word = item.as_str().unwrap_or_default();
-                let known = Permissions::ALL.iter().find(|(known, _)| *known == word);
+                let known = AgentPermissions::ALL.iter().find(|(known, _)| *known == word);
                 agent.permissions = known.ok_or_else(|| must("one of read, edit, full"))?.1;
             }
             "budget" => {
@@ -154,9 +169,9 @@ fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSett
                 agent.budget = Some(number.ok_or_else(|| must("a number of US dollars, as in 2.50"))?);
             }
             "timeout" => {
-                let shape = Shape::Duration { least: 1 };
-                let seconds = item.as_str().and_then(|text| shape.read(text)).and_then(|value| value.as_count());
-                agent.timeout = Duration::from_secs(seconds.ok_or_else(|| must(&shape.wanted()))?);
+                let shape = SettingShape::Duration { least: 1 };
+                let seconds = item.as_str().and_then(|text| shape.parse_value(text)).and_then(|value| value.as_count());
+                agent.timeout = Duration::from_secs(seconds.ok_or_else(|| must(&shape.expected_value_text()))?);
             }
             "env" => {
                 let variables = item.as_table_like().ok_or_else(|| must("a table of texts"))?;
@@ -166,12 +181,12 @@ fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSett
                 }
             }
             other => {
-                let near = keys::nearest(other, KEYS);
-                return Err(wrong(span, format!("`agents.{name}.{other}` is not a setting"), suggestion(near)));
+                let near = keys::nearest_name(other, AGENT_KEYS);
+                return Err(wrong(span, format!("`agents.{name}.{other}` is not a setting"), suggestion_hint(near)));
             }
         }
     }
-    let own = known(name).filter(|known| known.kind == agent.kind);
+    let own = find_known_agent(name).filter(|known| known.kind == agent.kind);
     if let (true, Some(known)) = (agent.command.is_empty(), own.or(of_kind(agent.kind))) {
         agent.command = known.command.iter().map(|part| (*part).to_owned()).collect();
     }
@@ -182,6 +197,6 @@ fn read(name: &str, table: &dyn TableLike, wrong: Wrong<'_>) -> Result<AgentSett
     Ok(agent)
 }
 
-fn texts(item: &Item) -> Option<Vec<String>> {
+fn text_list(item: &Item) -> Option<Vec<String>> {
     item.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }

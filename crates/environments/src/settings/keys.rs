@@ -1,33 +1,33 @@
 //! The table of all settings.
 
-use crate::settings::value::Shape;
+use crate::settings::value::SettingShape;
 
 #[derive(Debug)]
-pub struct Key {
+pub struct SettingKey {
     pub name: &'static str,
-    pub shape: Shape,
-    /// As a person would write it; `None` when what happens without it needs more than a value.
+    pub shape: SettingShape,
+    /// As a person would write it; `None` if the behaviour without it cannot be written as a value.
     pub default: Option<&'static str>,
-    /// Variables with a name of their own, beside `GROVE_<SECTION>_<KEY>`.
+    /// Variables with a special name, besides `GROVE_<SECTION>_<KEY>`.
     pub also: &'static [&'static str],
-    /// May be set by the repository's own file.
+    /// The repository's own file may set it.
     pub in_repository: bool,
     pub secret: bool,
 }
 
-impl Key {
-    /// `GROVE_<SECTION>_<KEY>`.
-    pub fn variable(&self) -> String {
+impl SettingKey {
+    /// Returns `GROVE_<SECTION>_<KEY>`.
+    pub fn variable_name(&self) -> String {
         format!("GROVE_{}", self.name.replace('.', "_").to_ascii_uppercase())
     }
 }
 
-const fn key(name: &'static str, shape: Shape, default: Option<&'static str>) -> Key {
-    Key { name, shape, default, also: &[], in_repository: false, secret: false }
+const fn new_key(name: &'static str, shape: SettingShape, default: Option<&'static str>) -> SettingKey {
+    SettingKey { name, shape, default, also: &[], in_repository: false, secret: false }
 }
 
-impl Key {
-    const fn also(mut self, names: &'static [&'static str]) -> Self {
+impl SettingKey {
+    const fn with_other_variables(mut self, names: &'static [&'static str]) -> Self {
         self.also = names;
         self
     }
@@ -37,74 +37,80 @@ impl Key {
         self
     }
 
-    const fn secret(mut self) -> Self {
+    const fn mark_secret(mut self) -> Self {
         self.secret = true;
         self
     }
 }
 
-pub const KEYS: &[Key] = &[
-    key("server.listen", Shape::Address, Some("127.0.0.1:3090")).also(&["PORT"]),
-    key("server.token", Shape::Text, None).secret(),
-    key("store.url", Shape::StoreUrl, None).also(&["DATABASE_URL"]).secret(),
-    key("worktree.base", Shape::Path, None).also(&["WORKTREE_BASE"]),
-    key("worktree.layout", Shape::OneOf(&["owner", "project", "sibling"]), Some("owner")),
-    key("worktree.base_branch", Shape::Text, None).in_repository(),
-    key("worktree.remote", Shape::Text, None),
-    key("worktree.fetch", Shape::OneOf(&["auto", "always", "never"]), Some("auto")).in_repository(),
-    key("worktree.fetch_timeout", Shape::Duration { least: 1 }, Some("15s")),
-    key("worktree.copy", Shape::List, Some("")).in_repository(),
-    key("worktree.submodules", Shape::BoolOr("require"), Some("true")).in_repository(),
-    key("worktree.branch_prefix", Shape::BranchPrefix, Some("")).in_repository(),
-    key("worktree.pool", Shape::Pool, Some("auto")),
-    key("limits.max_worktrees_per_codebase", Shape::Count { least: 1 }, Some("25"))
-        .also(&["MAX_WORKTREES_PER_CODEBASE"]),
-    key("limits.max_concurrent_conversations", Shape::Count { least: 1 }, Some("10"))
-        .also(&["MAX_CONCURRENT_CONVERSATIONS"]),
-    key("limits.min_free_disk", Shape::Size, Some("1GiB")),
-    key("cleanup.interval_hours", Shape::Count { least: 1 }, Some("6")).also(&["CLEANUP_INTERVAL_HOURS"]),
-    key("cleanup.stale_days", Shape::Count { least: 1 }, Some("14")).also(&["STALE_THRESHOLD_DAYS"]),
-    key("cleanup.trash_keep_days", Shape::Count { least: 1 }, Some("30")),
-    key(
+pub const SETTING_KEYS: &[SettingKey] = &[
+    new_key("server.listen", SettingShape::Address, Some("127.0.0.1:3090")).with_other_variables(&["PORT"]),
+    new_key("server.token", SettingShape::Text, None).mark_secret(),
+    new_key("store.url", SettingShape::StoreUrl, None).with_other_variables(&["DATABASE_URL"]).mark_secret(),
+    new_key("worktree.base", SettingShape::Path, None).with_other_variables(&["WORKTREE_BASE"]),
+    new_key("worktree.layout", SettingShape::OneOf(&["owner", "project", "sibling"]), Some("owner")),
+    new_key("worktree.base_branch", SettingShape::Text, None).in_repository(),
+    new_key("worktree.remote", SettingShape::Text, None),
+    new_key("worktree.fetch", SettingShape::OneOf(&["auto", "always", "never"]), Some("auto")).in_repository(),
+    new_key("worktree.fetch_timeout", SettingShape::Duration { least: 1 }, Some("15s")),
+    new_key("worktree.copy", SettingShape::List, Some("")).in_repository(),
+    new_key("worktree.submodules", SettingShape::BoolOr("require"), Some("true")).in_repository(),
+    new_key("worktree.branch_prefix", SettingShape::BranchPrefix, Some("")).in_repository(),
+    new_key("worktree.pool", SettingShape::Pool, Some("auto")),
+    new_key("limits.max_worktrees_per_codebase", SettingShape::Count { least: 1 }, Some("25"))
+        .with_other_variables(&["MAX_WORKTREES_PER_CODEBASE"]),
+    new_key("limits.max_concurrent_conversations", SettingShape::Count { least: 1 }, Some("10"))
+        .with_other_variables(&["MAX_CONCURRENT_CONVERSATIONS"]),
+    new_key("limits.min_free_disk", SettingShape::Size, Some("1GiB")),
+    new_key("cleanup.interval_hours", SettingShape::Count { least: 1 }, Some("6"))
+        .with_other_variables(&["CLEANUP_INTERVAL_HOURS"]),
+    new_key("cleanup.stale_days", SettingShape::Count { least: 1 }, Some("14"))
+        .with_other_variables(&["STALE_THRESHOLD_DAYS"]),
+    new_key("cleanup.trash_keep_days", SettingShape::Count { least: 1 }, Some("30")),
+    new_key(
         "cleanup.regenerable",
-        Shape::List,
+        SettingShape::List,
         Some("target/,node_modules/,.venv/,__pycache__/,.tox/,.pytest_cache/,.mypy_cache/,.gradle/"),
     )
     .in_repository(),
-    key("cleanup.regenerable_keep", Shape::Duration { least: 0 }, Some("24h")),
-    key("cleanup.grace", Shape::Duration { least: 0 }, Some("1h")),
-    key("cleanup.finish_method", Shape::OneOf(&["merge", "squash"]), Some("merge")),
-    key("runs.on_restart", Shape::OneOf(&["ask", "retry"]), Some("ask")),
-    key("push", Shape::OneOf(&["ask", "auto", "never"]), Some("ask")),
-    key("init.timeout", Shape::Duration { least: 1 }, Some("10m")),
-    key("security.allowed_root", Shape::Path, None).also(&["ALLOWED_ROOT_DIRECTORY"]),
-    key("security.sandbox", Shape::OneOf(&["enforce", "warn", "off"]), None),
-    key("agent.default", Shape::Text, None).in_repository(),
-    key("adapters.github.token", Shape::Text, None).also(&["GITHUB_TOKEN"]).secret(),
-    key("adapters.github.app_id", Shape::Count { least: 1 }, None),
-    key("adapters.github.private_key_file", Shape::Path, None),
-    key("adapters.github.webhook_secret", Shape::OneOrMore, Some("")).also(&["WEBHOOK_SECRET"]).secret(),
-    key("adapters.github.mode", Shape::OneOf(&["webhook", "poll"]), Some("webhook")),
-    key("adapters.github.poll_seconds", Shape::Count { least: 1 }, Some("30")),
-    key("adapters.github.repos", Shape::List, Some("")),
-    key("adapters.github.bot_name", Shape::Text, Some("grove")).also(&["GITHUB_BOT_MENTION"]),
-    key("adapters.github.api_url", Shape::Text, Some("https://api.github.com")),
-    key("adapters.github.allowed_users", Shape::List, Some("")).also(&["GITHUB_ALLOWED_USERS"]),
-    key("adapters.github.allow_all", Shape::Bool, Some("false")),
-    key("adapters.github.streaming", Shape::OneOf(&["stream", "batch"]), Some("stream")),
-    key("adapters.test.enabled", Shape::Bool, Some("false")),
+    new_key("cleanup.regenerable_keep", SettingShape::Duration { least: 0 }, Some("24h")),
+    new_key("cleanup.grace", SettingShape::Duration { least: 0 }, Some("1h")),
+    new_key("cleanup.finish_method", SettingShape::OneOf(&["merge", "squash"]), Some("merge")),
+    new_key("runs.on_restart", SettingShape::OneOf(&["ask", "retry"]), Some("ask")),
+    new_key("push", SettingShape::OneOf(&["ask", "auto", "never"]), Some("ask")),
+    new_key("init.timeout", SettingShape::Duration { least: 1 }, Some("10m")),
+    new_key("security.allowed_root", SettingShape::Path, None).with_other_variables(&["ALLOWED_ROOT_DIRECTORY"]),
+    new_key("security.sandbox", SettingShape::OneOf(&["enforce", "warn", "off"]), None),
+    new_key("agent.default", SettingShape::Text, None).in_repository(),
+    new_key("adapters.github.token", SettingShape::Text, None).with_other_variables(&["GITHUB_TOKEN"]).mark_secret(),
+    new_key("adapters.github.app_id", SettingShape::Count { least: 1 }, None),
+    new_key("adapters.github.private_key_file", SettingShape::Path, None),
+    new_key("adapters.github.webhook_secret", SettingShape::OneOrMore, Some(""))
+        .with_other_variables(&["WEBHOOK_SECRET"])
+        .mark_secret(),
+    new_key("adapters.github.mode", SettingShape::OneOf(&["webhook", "poll"]), Some("webhook")),
+    new_key("adapters.github.poll_seconds", SettingShape::Count { least: 1 }, Some("30")),
+    new_key("adapters.github.repos", SettingShape::List, Some("")),
+    new_key("adapters.github.bot_name", SettingShape::Text, Some("grove"))
+        .with_other_variables(&["GITHUB_BOT_MENTION"]),
+    new_key("adapters.github.api_url", SettingShape::Text, Some("https://api.github.com")),
+    new_key("adapters.github.allowed_users", SettingShape::List, Some(""))
+        .with_other_variables(&["GITHUB_ALLOWED_USERS"]),
+    new_key("adapters.github.allow_all", SettingShape::Bool, Some("false")),
+    new_key("adapters.github.streaming", SettingShape::OneOf(&["stream", "batch"]), Some("stream")),
+    new_key("adapters.test.enabled", SettingShape::Bool, Some("false")),
 ];
 
-pub(super) fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
+pub(super) fn find_key(name: &str) -> Option<&'static SettingKey> {
+    SETTING_KEYS.iter().find(|key| key.name == name)
 }
 
-/// The nearest name that exists, if any is near.
-pub(super) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the most similar existing name, if any is similar.
+pub(super) fn nearest_name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let last = |name: &'a str| name.rsplit('.').next().unwrap_or(name);
     let near = |name: &&'a str| {
         let whole = strsim::jaro_winkler(wrong, name);
-        // A key in the wrong section is a common slip.
+        // A key in the wrong section is a common mistake.
         let tail = strsim::jaro_winkler(last_of(wrong), last(name)) * 0.95;
         whole.max(tail)
     };

@@ -1,8 +1,8 @@
-//! Settings: `GROVE_HOME/config.toml`, then `<repo>/.grove/config.toml` (from the base branch, a
-//! few keys only), then the environment, then flags; the later wins.
+//! Settings: `GROVE_HOME/config.toml`, then `<repo>/.grove/config.toml` (from the base branch, a few keys
+//! only), then the environment variables, then flags; the later wins.
 //!
-//! Every key is in one table ([`KEYS`]); what is not there, or does not fit, stops the start with
-//! file, line, key and the nearest name that exists.
+//! Every key is in one table ([`SETTING_KEYS`]). A key that is not in the table, or a value that does not
+//! fit, stops the start with file, line, key and the most similar existing name.
 
 mod adapters;
 pub mod agent_catalog;
@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grove_git::base::FetchPolicy;
-use grove_git::finish::Method;
+use grove_git::finish::FinishMethod;
 use grove_git::removal::RegenerableNames;
 use jiff::SignedDuration;
 
 pub use adapters::{GithubCredentials, GithubSettings};
-pub use agents::{AgentKind, AgentSettings, Permissions};
+pub use agents::{AgentKind, AgentPermissions, AgentSettings};
 pub use home::grove_home;
-pub use keys::{KEYS, Key};
-pub use load::Environment;
-pub use value::{Shape, Value};
+pub use keys::{SETTING_KEYS, SettingKey};
+pub use load::ProcessEnvironment;
+pub use value::{SettingShape, SettingValue};
 
-/// Where a value came from; a later one wins over an earlier one.
+/// The origin of a value; a later one wins over an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum SettingOrigin {
     Default,
     File {
         path: PathBuf,
@@ -46,69 +46,69 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-impl Origin {
-    fn rank(&self) -> u8 {
+impl SettingOrigin {
+    fn precedence_rank(&self) -> u8 {
         match self {
-            Origin::Default => 0,
-            Origin::File { .. } => 1,
-            Origin::Repository { .. } => 2,
-            Origin::Variable(_) => 3,
-            Origin::Flag(_) => 4,
+            SettingOrigin::Default => 0,
+            SettingOrigin::File { .. } => 1,
+            SettingOrigin::Repository { .. } => 2,
+            SettingOrigin::Variable(_) => 3,
+            SettingOrigin::Flag(_) => 4,
         }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => write!(f, "default"),
-            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Origin::Repository { branch, line } => write!(f, "{REPOSITORY_FILE}:{line} on {branch}"),
-            Origin::Variable(name) => write!(f, "${name}"),
-            Origin::Flag(name) => write!(f, "{name}"),
+            SettingOrigin::Default => write!(f, "default"),
+            SettingOrigin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            SettingOrigin::Repository { branch, line } => write!(f, "{REPOSITORY_SETTINGS_FILE}:{line} on {branch}"),
+            SettingOrigin::Variable(name) => write!(f, "${name}"),
+            SettingOrigin::Flag(name) => write!(f, "{name}"),
         }
     }
 }
 
-/// The repository's own settings.
-pub const REPOSITORY_FILE: &str = ".grove/config.toml";
+/// The path of the repository's own settings.
+pub const REPOSITORY_SETTINGS_FILE: &str = ".grove/config.toml";
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {what}")]
 pub struct SettingsError {
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     pub what: String,
     pub hint: String,
 }
 
-/// The effective settings, each with where it came from.
+/// The effective settings, each with its origin.
 #[derive(Clone, Debug)]
 pub struct Settings {
     home: PathBuf,
     user_home: Option<PathBuf>,
-    entries: BTreeMap<&'static str, (Value, Origin)>,
+    entries: BTreeMap<&'static str, (SettingValue, SettingOrigin)>,
     agents: BTreeMap<String, AgentSettings>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum WorktreeLayout {
     Owner,
     Project,
     Sibling,
 }
 
-/// When an environment's branch goes to its remote.
+/// Decides when an environment's branch is pushed to its remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushPolicy {
-    /// When somebody says so.
+    /// When a person asks for it.
     Ask,
     /// Also after every run that left commits.
     Auto,
     Never,
 }
 
-/// A shorter text is found by chance.
-const SHORTEST_SECRET: usize = 8;
+/// A shorter text could match by chance.
+const MIN_CONFIGURED_SECRET_LENGTH: usize = 8;
 
 /// Tells whether a variable holds a secret, by its name.
 fn names_secret(variable: &str) -> bool {
@@ -116,9 +116,9 @@ fn names_secret(variable: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
 }
 
-/// What becomes of the submodules of a new worktree.
+/// The treatment of submodules in a new worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Submodules {
+pub enum SubmodulePolicy {
     /// They are checked out; one that cannot be is reported.
     CheckOut,
     /// One that cannot be checked out fails the creation.
@@ -127,174 +127,178 @@ pub enum Submodules {
 }
 
 impl Settings {
-    /// GROVE_HOME.
-    pub fn home(&self) -> &Path {
+    /// Returns GROVE_HOME.
+    pub fn home_path(&self) -> &Path {
         &self.home
     }
 
-    /// The person's home.
+    /// Returns the user's home.
     pub fn user_home(&self) -> Option<&Path> {
         self.user_home.as_deref()
     }
 
-    /// All keys in the table's order; `None` for those without a value.
-    pub fn entries(&self) -> impl Iterator<Item = (&'static Key, Option<&(Value, Origin)>)> {
-        KEYS.iter().map(|key| (key, self.entries.get(key.name)))
+    /// Returns all keys in the table's order; `None` for those without a value.
+    pub fn all_entries(&self) -> impl Iterator<Item = (&'static SettingKey, Option<&(SettingValue, SettingOrigin)>)> {
+        SETTING_KEYS.iter().map(|key| (key, self.entries.get(key.name)))
     }
 
-    fn set(&mut self, key: &'static Key, value: Value, origin: Origin) {
-        let weaker = self.entries.get(key.name).is_none_or(|(_, known)| known.rank() <= origin.rank());
+    fn set_if_stronger(&mut self, key: &'static SettingKey, value: SettingValue, origin: SettingOrigin) {
+        let weaker =
+            self.entries.get(key.name).is_none_or(|(_, known)| known.precedence_rank() <= origin.precedence_rank());
         if weaker {
             self.entries.insert(key.name, (value, origin));
         }
     }
 
-    fn value(&self, name: &'static str) -> Option<&Value> {
-        debug_assert!(KEYS.iter().any(|key| key.name == name), "{name} is in the table");
+    fn setting_value(&self, name: &'static str) -> Option<&SettingValue> {
+        debug_assert!(SETTING_KEYS.iter().any(|key| key.name == name), "{name} is in the table");
         self.entries.get(name).map(|(value, _)| value)
     }
 
-    fn text(&self, name: &'static str) -> Option<&str> {
-        self.value(name).and_then(Value::as_text).filter(|text| !text.is_empty())
+    fn setting_text(&self, name: &'static str) -> Option<&str> {
+        self.setting_value(name).and_then(SettingValue::as_text).filter(|text| !text.is_empty())
     }
 
-    fn count(&self, name: &'static str) -> u64 {
-        self.value(name).and_then(Value::as_count).unwrap_or_default()
+    fn setting_count(&self, name: &'static str) -> u64 {
+        self.setting_value(name).and_then(SettingValue::as_count).unwrap_or_default()
     }
 
-    fn duration(&self, name: &'static str) -> SignedDuration {
-        // A hundred years are as good as for ever, and can be counted.
-        SignedDuration::from_secs(self.count(name).min(36_500 * 24 * 3600).cast_signed())
+    fn setting_duration(&self, name: &'static str) -> SignedDuration {
+        // A hundred years stand for "forever" and do not overflow.
+        SignedDuration::from_secs(self.setting_count(name).min(36_500 * 24 * 3600).cast_signed())
     }
 
-    fn list(&self, name: &'static str) -> &[String] {
-        self.value(name).and_then(Value::as_list).unwrap_or_default()
+    fn setting_list(&self, name: &'static str) -> &[String] {
+        self.setting_value(name).and_then(SettingValue::as_list).unwrap_or_default()
     }
 
-    /// A path, with `~` for the person's home and relative to GROVE_HOME.
-    fn path(&self, name: &'static str) -> Option<PathBuf> {
-        self.text(name).map(|text| self.home.join(home::expand(text, self.user_home.as_deref())))
+    /// Returns a path, with `~` for the user's home and relative to GROVE_HOME.
+    fn setting_path(&self, name: &'static str) -> Option<PathBuf> {
+        self.setting_text(name).map(|text| self.home.join(home::expand_home(text, self.user_home.as_deref())))
     }
 
     pub fn store_url(&self) -> String {
         let default = || format!("sqlite://{}", self.home.join("grove.db").display());
-        self.text("store.url").map_or_else(default, str::to_owned)
+        self.setting_text("store.url").map_or_else(default, str::to_owned)
     }
 
     pub fn worktree_base(&self) -> PathBuf {
-        self.path("worktree.base").unwrap_or_else(|| self.home.join("worktrees"))
+        self.setting_path("worktree.base").unwrap_or_else(|| self.home.join("worktrees"))
     }
 
-    pub fn layout(&self) -> Layout {
-        match self.text("worktree.layout") {
-            Some("project") => Layout::Project,
-            Some("sibling") => Layout::Sibling,
-            _ => Layout::Owner,
+    pub fn worktree_layout(&self) -> WorktreeLayout {
+        match self.setting_text("worktree.layout") {
+            Some("project") => WorktreeLayout::Project,
+            Some("sibling") => WorktreeLayout::Sibling,
+            _ => WorktreeLayout::Owner,
         }
     }
 
     pub fn base_branch(&self) -> Option<&str> {
-        self.text("worktree.base_branch")
+        self.setting_text("worktree.base_branch")
     }
 
-    pub fn remote(&self) -> Option<&str> {
-        self.text("worktree.remote")
+    pub fn remote_name(&self) -> Option<&str> {
+        self.setting_text("worktree.remote")
     }
 
-    pub fn fetch(&self) -> FetchPolicy {
-        match self.text("worktree.fetch") {
+    pub fn fetch_policy(&self) -> FetchPolicy {
+        match self.setting_text("worktree.fetch") {
             Some("always") => FetchPolicy::Always,
             Some("never") => FetchPolicy::Never,
             _ => FetchPolicy::Auto,
         }
     }
 
-    /// How long a remote may stay silent where the base is known without it.
+    /// Returns how long a remote may take to answer if the base is known without it.
     pub fn fetch_timeout(&self) -> Duration {
-        Duration::from_secs(self.count("worktree.fetch_timeout"))
+        Duration::from_secs(self.setting_count("worktree.fetch_timeout"))
     }
 
-    /// Patterns of ignored files to copy.
-    pub fn copy(&self) -> &[String] {
-        self.list("worktree.copy")
+    /// Returns the patterns of ignored files to copy.
+    pub fn copy_patterns(&self) -> &[String] {
+        self.setting_list("worktree.copy")
     }
 
-    pub fn submodules(&self) -> Submodules {
-        match self.value("worktree.submodules") {
-            Some(Value::Bool(false)) => Submodules::Leave,
-            Some(Value::Text(_)) => Submodules::Require,
-            _ => Submodules::CheckOut,
+    pub fn submodule_policy(&self) -> SubmodulePolicy {
+        match self.setting_value("worktree.submodules") {
+            Some(SettingValue::Bool(false)) => SubmodulePolicy::Leave,
+            Some(SettingValue::Text(_)) => SubmodulePolicy::Require,
+            _ => SubmodulePolicy::CheckOut,
         }
     }
 
     pub fn branch_prefix(&self) -> &str {
-        self.text("worktree.branch_prefix").unwrap_or_default()
+        self.setting_text("worktree.branch_prefix").unwrap_or_default()
     }
 
     pub fn min_free_disk(&self) -> u64 {
-        self.count("limits.min_free_disk")
+        self.setting_count("limits.min_free_disk")
     }
 
-    /// Names of folders that tools make again.
+    /// Returns the names of folders that tools can recreate.
     pub fn regenerable_names(&self) -> RegenerableNames {
         let origin = self.entries.get("cleanup.regenerable").map(|(_, origin)| origin);
         RegenerableNames {
-            names: self.list("cleanup.regenerable").to_vec(),
-            chosen_by_person: matches!(origin, Some(Origin::File { .. } | Origin::Variable(_) | Origin::Flag(_))),
+            names: self.setting_list("cleanup.regenerable").to_vec(),
+            chosen_by_person: matches!(
+                origin,
+                Some(SettingOrigin::File { .. } | SettingOrigin::Variable(_) | SettingOrigin::Flag(_))
+            ),
         }
     }
 
-    /// How long such folders stay in the trash.
+    /// Returns how long folders that tools can recreate stay in the trash.
     pub fn regenerable_keep(&self) -> SignedDuration {
-        self.duration("cleanup.regenerable_keep")
+        self.setting_duration("cleanup.regenerable_keep")
     }
 
     pub fn max_worktrees(&self) -> u64 {
-        self.count("limits.max_worktrees_per_codebase")
+        self.setting_count("limits.max_worktrees_per_codebase")
     }
 
-    pub fn finish_method(&self) -> Method {
-        self.text("cleanup.finish_method").and_then(|word| word.parse().ok()).unwrap_or(Method::Merge)
+    pub fn finish_method(&self) -> FinishMethod {
+        self.setting_text("cleanup.finish_method").and_then(|word| word.parse().ok()).unwrap_or(FinishMethod::Merge)
     }
 
     pub fn stale_days(&self) -> u64 {
-        self.count("cleanup.stale_days")
+        self.setting_count("cleanup.stale_days")
     }
 
-    /// How long the scheduler and the limit leave an environment alone that was just touched.
+    /// Returns how long the scheduler and the limit leave an environment alone after it was touched.
     pub fn cleanup_grace(&self) -> SignedDuration {
-        self.duration("cleanup.grace")
+        self.setting_duration("cleanup.grace")
     }
 
     pub fn trash_keep_days(&self) -> u64 {
-        self.count("cleanup.trash_keep_days")
+        self.setting_count("cleanup.trash_keep_days")
     }
 
-    /// Where the server listens.
-    pub fn listen(&self) -> &str {
-        self.text("server.listen").unwrap_or("127.0.0.1:3090")
+    /// Returns the address that the server listens on.
+    pub fn listen_address(&self) -> &str {
+        self.setting_text("server.listen").unwrap_or("127.0.0.1:3090")
     }
 
-    /// The token that somebody chose; without one, the server makes its own.
+    /// Returns the configured token; without one, the server generates its own.
     pub fn server_token(&self) -> Option<&str> {
-        self.text("server.token")
+        self.setting_text("server.token")
     }
 
     pub fn max_conversations(&self) -> usize {
-        usize::try_from(self.count("limits.max_concurrent_conversations")).unwrap_or(usize::MAX).max(1)
+        usize::try_from(self.setting_count("limits.max_concurrent_conversations")).unwrap_or(usize::MAX).max(1)
     }
 
     pub fn cleanup_interval(&self) -> std::time::Duration {
-        std::time::Duration::from_secs(3600 * self.count("cleanup.interval_hours").clamp(1, 24 * 365))
+        std::time::Duration::from_secs(3600 * self.setting_count("cleanup.interval_hours").clamp(1, 24 * 365))
     }
 
-    /// Whether a run that a restart cut short is run again by itself.
+    /// Tells whether a run that a restart interrupted is retried automatically.
     pub fn retry_on_restart(&self) -> bool {
-        self.text("runs.on_restart") == Some("retry")
+        self.setting_text("runs.on_restart") == Some("retry")
     }
 
-    pub fn push(&self) -> PushPolicy {
-        match self.text("push") {
+    pub fn push_policy(&self) -> PushPolicy {
+        match self.setting_text("push") {
             Some("auto") => PushPolicy::Auto,
             Some("never") => PushPolicy::Never,
             _ => PushPolicy::Ask,
@@ -302,28 +306,28 @@ impl Settings {
     }
 
     pub fn default_agent(&self) -> Option<&str> {
-        self.text("agent.default")
+        self.setting_text("agent.default")
     }
 
     pub fn test_adapter(&self) -> bool {
-        self.value("adapters.test.enabled").and_then(Value::as_bool).unwrap_or(false)
+        self.setting_value("adapters.test.enabled").and_then(SettingValue::as_bool).unwrap_or(false)
     }
 
-    /// Every secret that somebody configured, so that none of them leaves in a message.
-    pub fn secrets(&self) -> Vec<String> {
-        let configured = self.entries().filter(|(key, _)| key.secret && key.name != "store.url");
+    /// Returns every configured secret, so that none of them leaves in a message.
+    pub fn configured_secrets(&self) -> Vec<String> {
+        let configured = self.all_entries().filter(|(key, _)| key.secret && key.name != "store.url");
         let texts = configured.filter_map(|(_, entry)| entry).flat_map(|(value, _)| match value {
-            Value::List(list) => list.iter().map(String::as_str).collect(),
+            SettingValue::List(list) => list.iter().map(String::as_str).collect(),
             value => value.as_text().into_iter().collect::<Vec<_>>(),
         });
         let of_agents = self.agent_variables().filter(|(name, _)| names_secret(name)).map(|(_, value)| value);
-        texts.chain(of_agents).filter(|text| text.len() >= SHORTEST_SECRET).map(str::to_owned).collect()
+        texts.chain(of_agents).filter(|text| text.len() >= MIN_CONFIGURED_SECRET_LENGTH).map(str::to_owned).collect()
     }
 
-    /// What agents are given besides: a secret, or a word like any other.
+    /// Returns the other values that agents are given: each may be a secret or an ordinary word.
     pub fn agent_values(&self) -> Vec<String> {
         let others = self.agent_variables().filter(|(name, _)| !names_secret(name)).map(|(_, value)| value);
-        others.filter(|text| text.len() >= SHORTEST_SECRET).map(str::to_owned).collect()
+        others.filter(|text| text.len() >= MIN_CONFIGURED_SECRET_LENGTH).map(str::to_owned).collect()
     }
 
     fn agent_variables(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -332,6 +336,6 @@ impl Settings {
     }
 
     pub fn allowed_root(&self) -> Option<PathBuf> {
-        self.path("security.allowed_root")
+        self.setting_path("security.allowed_root")
     }
 }

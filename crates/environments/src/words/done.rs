@@ -1,28 +1,28 @@
-//! What was done to a worktree, in lines: the same for terminal and conversation.
+//! The lines that report an action on a worktree: the same for terminal and conversation.
 
 use std::path::Path;
 
-use grove_git::finish::Finished;
-use grove_git::push::Pushed;
+use grove_git::finish::FinishOutcome;
+use grove_git::push::PushOutcome;
 use grove_git::removal::{BranchFate, RegenerableFolder};
 use grove_model::{Moment, human_size};
 use jiff::SignedDuration;
 
-use crate::cleanup::Report;
-use crate::forge::Opened;
-use crate::integrate::sync::Synced;
-use crate::remove::{Hibernated, Removed, TrashedFolder};
+use crate::cleanup::CleanupReport;
+use crate::forge::OpenedPullRequest;
+use crate::integrate::sync::SyncOutcome;
+use crate::remove::{HibernatedEnvironment, RemoveOutcome, TrashedFolder};
 
-/// A remote lets a creation wait.
+/// Says that a creation waits for a remote.
 pub fn waiting_for_remote(remote: &str) -> String {
     format!("Waiting for `{remote}` to answer…")
 }
 
-pub fn removed(branch: &str, removed: &Removed, keep_days: u64) -> Vec<String> {
+pub fn describe_removed(branch: &str, removed: &RemoveOutcome, keep_days: u64) -> Vec<String> {
     match removed {
-        Removed::Gone => vec![format!("The folder of `{branch}` was gone already; its record has ended.")],
-        Removed::Released(path) => vec![released(branch, path)],
-        Removed::Trashed { fate, branch_kept, regenerable, .. } => {
+        RemoveOutcome::Gone => vec![format!("The folder of `{branch}` was gone already; its record has ended.")],
+        RemoveOutcome::Released(path) => vec![describe_released(branch, path)],
+        RemoveOutcome::Trashed { fate, branch_kept, regenerable, .. } => {
             let mut lines = vec![format!("Removed the worktree `{branch}`.")];
             if *branch_kept {
                 lines.push(branch_words(branch, fate));
@@ -34,11 +34,11 @@ pub fn removed(branch: &str, removed: &Removed, keep_days: u64) -> Vec<String> {
     }
 }
 
-fn released(branch: &str, path: &Path) -> String {
-    format!("Released `{branch}`: somebody else made that worktree, so it stays at {}.", path.display())
+fn describe_released(branch: &str, path: &Path) -> String {
+    format!("Released `{branch}`: Grovekeeper did not make that worktree, so it stays at {}.", path.display())
 }
 
-/// Why a branch stays.
+/// Says why a branch stays.
 pub fn branch_words(branch: &str, fate: &BranchFate) -> String {
     let why = match fate {
         BranchFate::OwnCommits { commits: 1, .. } => "it has a commit that is nowhere else".to_owned(),
@@ -51,8 +51,8 @@ pub fn branch_words(branch: &str, fate: &BranchFate) -> String {
     format!("The branch `{branch}` stays: {why}.")
 }
 
-pub fn finished(branch: &str, finished: &Finished) -> Vec<String> {
-    let merged = format!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short());
+pub fn describe_finished(branch: &str, finished: &FinishOutcome) -> Vec<String> {
+    let merged = format!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short_sha());
     let updated = finished
         .updated
         .iter()
@@ -60,17 +60,17 @@ pub fn finished(branch: &str, finished: &Finished) -> Vec<String> {
     std::iter::once(merged).chain(updated).collect()
 }
 
-pub fn synced(synced: &Synced) -> String {
+pub fn describe_synced(synced: &SyncOutcome) -> String {
     let branch = &synced.branch;
     if synced.changed {
-        format!("Brought {} at {} into `{branch}`.", synced.from, synced.at.short())
+        format!("Brought {} at {} into `{branch}`.", synced.from, synced.at.short_sha())
     } else {
         format!("`{branch}` has everything of {} already.", synced.from)
     }
 }
 
-pub fn pushed(branch: &str, pushed: &Pushed) -> String {
-    let (remote, at) = (&pushed.remote, pushed.at.short());
+pub fn describe_pushed(branch: &str, pushed: &PushOutcome) -> String {
+    let (remote, at) = (&pushed.remote, pushed.at.short_sha());
     if pushed.new {
         format!("Pushed `{branch}` to `{remote}`, at {at}.")
     } else {
@@ -78,7 +78,7 @@ pub fn pushed(branch: &str, pushed: &Pushed) -> String {
     }
 }
 
-/// What a push left behind, if it did.
+/// Says which changes a push did not include, if there are any.
 pub fn left_behind(uncommitted: usize) -> Option<String> {
     match uncommitted {
         0 => None,
@@ -87,13 +87,13 @@ pub fn left_behind(uncommitted: usize) -> Option<String> {
     }
 }
 
-pub fn opened(opened: &Opened) -> String {
+pub fn describe_pull_request(opened: &OpenedPullRequest) -> String {
     let pull_request = &opened.pull_request;
     let verb = if opened.found { "It has" } else { "Opened" };
     format!("{verb} pull request #{}: {}", pull_request.number, pull_request.url)
 }
 
-pub fn hibernated(slept: &Hibernated) -> Vec<String> {
+pub fn describe_hibernated(slept: &HibernatedEnvironment) -> Vec<String> {
     let branch = &slept.environment.branch;
     let mut lines =
         vec![format!("`{branch}` hibernates; `grove worktree wake {branch}` or the next use brings it back.")];
@@ -101,14 +101,14 @@ pub fn hibernated(slept: &Hibernated) -> Vec<String> {
     lines
 }
 
-/// So many folders are named in one sentence, the largest first.
-const MOST_FOLDERS_NAMED: usize = 20;
+/// The maximum number of folders that one sentence names, the largest first.
+const MAX_NAMED_FOLDERS: usize = 20;
 
 /// Names folders with their sizes.
 fn named_folders(folders: &[(&Path, u64)]) -> String {
     let mut folders = folders.to_vec();
     folders.sort_by_key(|(path, bytes)| (std::cmp::Reverse(*bytes), *path));
-    let (named, rest) = folders.split_at(folders.len().min(MOST_FOLDERS_NAMED));
+    let (named, rest) = folders.split_at(folders.len().min(MAX_NAMED_FOLDERS));
     let mut names: Vec<String> = named.iter().map(|(path, bytes)| folder_words(path, *bytes)).collect();
     if !rest.is_empty() {
         let bytes = rest.iter().map(|(_, bytes)| bytes).sum();
@@ -122,8 +122,8 @@ pub fn folder_words(path: &Path, bytes: u64) -> String {
     format!("`{}/` ({})", path.display(), human_size(bytes))
 }
 
-/// A moment to the minute.
-pub fn minute(moment: Moment) -> String {
+/// Formats a moment to the minute.
+pub fn format_to_minute(moment: Moment) -> String {
     format!("{} UTC", moment.to_string().chars().take(16).collect::<String>().replace('T', " "))
 }
 
@@ -131,9 +131,9 @@ fn folder_list(folders: &[TrashedFolder]) -> String {
     named_folders(&folders.iter().map(|folder| (folder.path.as_path(), folder.bytes)).collect::<Vec<_>>())
 }
 
-/// Which folders leave the trash early, and when.
+/// Says which folders leave the trash early, and when.
 pub fn folders_kept(folders: &[TrashedFolder]) -> Option<String> {
-    let until = minute(folders.first()?.kept_until);
+    let until = format_to_minute(folders.first()?.kept_until);
     let list = folder_list(folders);
     Some(match folders.len() {
         1 => format!("This folder can be made again, so it is kept only until {until}: {list}."),
@@ -141,7 +141,7 @@ pub fn folders_kept(folders: &[TrashedFolder]) -> Option<String> {
     })
 }
 
-/// Which folders did not come back.
+/// Says which folders were not restored.
 pub fn folders_gone(folders: &[TrashedFolder]) -> Option<String> {
     let list = folder_list(folders);
     match folders.len() {
@@ -151,7 +151,7 @@ pub fn folders_gone(folders: &[TrashedFolder]) -> Option<String> {
     }
 }
 
-/// Which folders would leave the trash early.
+/// Says which folders would leave the trash early.
 pub fn folders_planned(folders: &[RegenerableFolder], keep: SignedDuration) -> Option<String> {
     match folders.len() {
         0 => None,
@@ -160,7 +160,7 @@ pub fn folders_planned(folders: &[RegenerableFolder], keep: SignedDuration) -> O
     }
 }
 
-pub fn cleaned(report: &Report, dry_run: bool) -> Vec<String> {
+pub fn describe_cleanup(report: &CleanupReport, dry_run: bool) -> Vec<String> {
     let verb = if dry_run { "Would remove" } else { "Removed" };
     let gone = report.removed.iter().map(|gone| format!("{verb} `{}`", gone.branch));
     let kept = report.skipped.iter().map(|skipped| format!("Kept `{}`: {}", skipped.branch, skipped.reason));

@@ -1,7 +1,7 @@
-//! The words of an index that git cannot read.
+//! The text for an index that git cannot read.
 
-/// How git says that an index is damaged.
-const DAMAGE: [&str; 8] = [
+/// Git's messages for a damaged index.
+const INDEX_DAMAGE_MESSAGES: [&str; 8] = [
     "index file corrupt",
     "bad index file sha1 signature",
     "bad signature 0x",
@@ -12,9 +12,9 @@ const DAMAGE: [&str; 8] = [
     "broken index, expect",
 ];
 
-/// Says how to repair an index, where `said` tells that git cannot read one.
+/// Says how to repair an index, if `said` shows that git cannot read one.
 pub fn index_repair(said: &str, branch: Option<&str>) -> Option<String> {
-    if !DAMAGE.iter().any(|words| said.contains(words)) {
+    if !INDEX_DAMAGE_MESSAGES.iter().any(|words| said.contains(words)) {
         return None;
     }
     let repair = "rm \"$(git rev-parse --git-path index)\" && git reset";

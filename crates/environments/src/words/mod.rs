@@ -1,7 +1,7 @@
-//! Every sentence that a person reads when something is refused: what is wrong, and what to do.
+//! The text of every refusal and error: what is wrong, and what to do.
 //!
-//! The parts below say what happened in types; here it gets words, so that terminal, chat, page
-//! and API all say the same. One sentence each, a code for scripts, a hint that helps.
+//! The other modules return types; this module turns them into text, so that terminal, chat, page and API all
+//! say the same. Each text is one sentence, with a code for scripts and a useful hint.
 
 pub mod done;
 mod index;
@@ -10,22 +10,22 @@ mod removal;
 
 use grove_git::GitError;
 use grove_git::base::BaseError;
-use grove_git::finish::{FinishError, UnknownMethod};
+use grove_git::finish::{FinishError, FinishMethodError};
 use grove_git::holder::HolderState;
-use grove_git::reading::ReadingError;
+use grove_git::reading::SnapshotError;
 use grove_git::repository::RepositoryError;
 use grove_git::sync::SyncError;
-use grove_git::worktree::{AddError, Flaw, TargetError};
+use grove_git::worktree::{AddWorktreeError, TargetError, WorktreeFlaw};
 use grove_model::{BranchNameError, WorkError};
 use grove_store::StoreError;
 
 use crate::codebases::CodebaseError;
-use crate::error::{Full, IsolationError};
-use crate::problem::{Problem, Reason, sentence};
+use crate::error::{EnvironmentError, WorktreeLimit};
+use crate::problem::{Problem, ProblemReason, sentence};
 use crate::settings::SettingsError;
 
 pub use index::index_repair;
-pub use removal::reason;
+pub use removal::describe_reason;
 
 impl From<SettingsError> for Problem {
     fn from(error: SettingsError) -> Self {
@@ -55,8 +55,8 @@ impl From<WorkError> for Problem {
     }
 }
 
-impl From<UnknownMethod> for Problem {
-    fn from(error: UnknownMethod) -> Self {
+impl From<FinishMethodError> for Problem {
+    fn from(error: FinishMethodError) -> Self {
         Problem::new("usage", sentence(&error.to_string()), "Give one of them.")
     }
 }
@@ -84,7 +84,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::LostTurn => ("conflict", "It goes on there; nothing has to be done.".to_owned()),
             StoreError::NameTaken(_) => ("name_taken", "Choose another with `--name`.".to_owned()),
-            StoreError::Moved { .. } => ("conflict", "Somebody else changed it meanwhile; try again.".to_owned()),
+            StoreError::Moved { .. } => ("conflict", "Another process changed it meanwhile; try again.".to_owned()),
             StoreError::Row { .. } => {
                 ("store_row", "Nothing was changed; please report this with the text above.".to_owned())
             }
@@ -206,19 +206,19 @@ impl From<TargetError> for Problem {
     }
 }
 
-impl From<AddError> for Problem {
-    fn from(error: AddError) -> Self {
+impl From<AddWorktreeError> for Problem {
+    fn from(error: AddWorktreeError) -> Self {
         let message = sentence(&error.to_string());
         match error {
-            AddError::Target(error) => error.into(),
-            AddError::Base(error) => error.into(),
-            AddError::Git(error) => error.into(),
-            AddError::BranchExists(_) => Problem::new(
+            AddWorktreeError::Target(error) => error.into(),
+            AddWorktreeError::Base(error) => error.into(),
+            AddWorktreeError::Git(error) => error.into(),
+            AddWorktreeError::BranchExists(_) => Problem::new(
                 "branch_exists",
                 message,
                 "Leave `--from` away to go on with the branch as it is, or choose another name.",
             ),
-            AddError::BranchHeld { at, state, .. } => {
+            AddWorktreeError::BranchHeld { at, state, .. } => {
                 let at = at.display();
                 let hint = gone_holder_hint(state, &at).unwrap_or_else(|| match state {
                     HolderState::MainCheckout => {
@@ -230,45 +230,49 @@ impl From<AddError> for Problem {
                 });
                 Problem::new("branch_held", message, hint)
             }
-            AddError::BranchInTheWay { .. } => Problem::new("branch_in_the_way", message, "Choose another name."),
-            AddError::NoSuchPullRequest { .. } => {
+            AddWorktreeError::BranchInTheWay { .. } => {
+                Problem::new("branch_in_the_way", message, "Choose another name.")
+            }
+            AddWorktreeError::NoSuchPullRequest { .. } => {
                 Problem::new("no_pull_request", message, "Check the number and the remote.")
             }
-            AddError::NoSuchBranch { .. } => Problem::new(
+            AddWorktreeError::NoSuchBranch { .. } => Problem::new(
                 "no_branch",
                 message,
                 "Check its name; a pull request from a fork takes `--fork` and no name.",
             ),
-            AddError::NoSuchCommit { .. } => Problem::new(
+            AddWorktreeError::NoSuchCommit { .. } => Problem::new(
                 "no_commit",
                 message,
                 "The pull request was pushed over; take its newest commit by leaving `--sha` away.",
             ),
-            AddError::NoRemote => Problem::new("no_remote", message, "Add one with `git remote add origin URL`."),
-            AddError::FetchFailed { remote, .. } => Problem::new(
+            AddWorktreeError::NoRemote => {
+                Problem::new("no_remote", message, "Add one with `git remote add origin URL`.")
+            }
+            AddWorktreeError::FetchFailed { remote, .. } => Problem::new(
                 "remote_unreachable",
                 message,
                 format!("Check the network and `git fetch {remote}`, then try again."),
             ),
-            AddError::Flawed(Flaw::SharedIndex) => Problem::new(
+            AddWorktreeError::Flawed(WorktreeFlaw::SharedIndex) => Problem::new(
                 "creation_flawed",
                 message,
                 "It was taken back. This is a bug of git's: run `git config core.splitIndex false`, then try again.",
             ),
-            AddError::Flawed(_) => {
+            AddWorktreeError::Flawed(_) => {
                 Problem::new("creation_flawed", message, "It was taken back; check the disk with `df` and try again.")
             }
-            AddError::Io { source, .. } => {
+            AddWorktreeError::Io { source, .. } => {
                 let (code, hint) = disk_trouble(&source.to_string());
                 Problem::new(code, message, hint)
             }
-            AddError::Journal(_) => {
+            AddWorktreeError::Journal(_) => {
                 Problem::new("store_failed", message, "It was taken back; check the store and try again.")
             }
-            AddError::DiskFull { .. } => {
+            AddWorktreeError::DiskFull { .. } => {
                 Problem::new("disk_full", message, "Free some space, or set `worktree.base` to a larger disk.")
             }
-            AddError::Checkout { line } | AddError::Branch { line, .. } => {
+            AddWorktreeError::Checkout { line } | AddWorktreeError::Branch { line, .. } => {
                 let (code, hint) = disk_trouble(&line);
                 Problem::new(code, message, hint)
             }
@@ -276,7 +280,7 @@ impl From<AddError> for Problem {
     }
 }
 
-/// What frees a branch whose worktree's folder is gone.
+/// Says how to free a branch whose worktree's folder is gone.
 fn gone_holder_hint(state: HolderState, at: &std::path::Display<'_>) -> Option<String> {
     match state {
         HolderState::MainCheckout | HolderState::Worktree => None,
@@ -289,7 +293,7 @@ fn gone_holder_hint(state: HolderState, at: &std::path::Display<'_>) -> Option<S
     }
 }
 
-/// What the system's own words for a failed write call for.
+/// Returns the code and the hint for the system's message about a failed write.
 fn disk_trouble(line: &str) -> (&'static str, &'static str) {
     let line = line.to_ascii_lowercase();
     if line.contains("no space left") || line.contains("quota exceeded") {
@@ -359,10 +363,10 @@ impl From<CodebaseError> for Problem {
                 let hint = "Commit or discard the changes there, then try again.".to_owned();
                 let reasons = reasons
                     .into_iter()
-                    .map(|(branch, why)| Reason {
-                        code: why.code(),
+                    .map(|(branch, why)| ProblemReason {
+                        code: why.error_code(),
                         message: format!("`{branch}` {why}."),
-                        hint: why.hint(&branch),
+                        hint: why.resolve_hint(&branch),
                     })
                     .collect();
                 Problem { code: "unsaved_work", message, hint, reasons }
@@ -371,108 +375,111 @@ impl From<CodebaseError> for Problem {
     }
 }
 
-impl From<IsolationError> for Problem {
-    fn from(error: IsolationError) -> Self {
+impl From<EnvironmentError> for Problem {
+    fn from(error: EnvironmentError) -> Self {
         let message = sentence(&error.to_string());
         match error {
-            IsolationError::Add { branch, error } => {
+            EnvironmentError::Add { branch, error } => {
                 let problem = Problem::from(*error);
                 Problem {
-                    message: format!("The worktree for `{branch}` was not made: {}", lower(&problem.message)),
+                    message: format!(
+                        "The worktree for `{branch}` was not made: {}",
+                        lowercase_first_word(&problem.message)
+                    ),
                     ..problem
                 }
             }
-            IsolationError::Git(error) => error.into(),
-            IsolationError::Base(error) => error.into(),
-            IsolationError::Store(error) => error.into(),
-            IsolationError::Settings(error) => error.into(),
-            IsolationError::Work(error) => error.into(),
-            IsolationError::Include(_) => {
+            EnvironmentError::Git(error) => error.into(),
+            EnvironmentError::Base(error) => error.into(),
+            EnvironmentError::Store(error) => error.into(),
+            EnvironmentError::Settings(error) => error.into(),
+            EnvironmentError::Work(error) => error.into(),
+            EnvironmentError::Include(_) => {
                 Problem::new("git_failed", message, "Nothing was left behind; correct the cause and try again.")
             }
-            IsolationError::Submodules(_) => Problem::new(
+            EnvironmentError::Submodules(_) => Problem::new(
                 "submodules_failed",
                 message,
                 "Nothing was left behind. Correct the cause, or set `worktree.submodules` to `true` to go on without \
                  what cannot be had, or to `false` to leave submodules alone.",
             ),
-            IsolationError::OutsideRoot { .. } => Problem::new(
+            EnvironmentError::OutsideRoot { .. } => Problem::new(
                 "outside_root",
                 message,
                 "Set `worktree.base` to a directory below it, or change `security.allowed_root`.",
             ),
-            IsolationError::InsideGit { .. } => {
+            EnvironmentError::InsideGit { .. } => {
                 Problem::new("bad_place", message, "Set `worktree.base` to a directory outside of it.")
             }
-            IsolationError::LittleSpace { .. } => Problem::new(
+            EnvironmentError::LittleSpace { .. } => Problem::new(
                 "disk_full",
                 message,
                 "Free some space, set `worktree.base` to a larger disk, or lower `limits.min_free_disk`.",
             ),
-            IsolationError::HasEnvironment { .. } => Problem::new(
+            EnvironmentError::HasEnvironment { .. } => Problem::new(
                 "branch_exists",
                 message,
                 "Leave `--from` away to use it as it is, or choose another name.",
             ),
-            IsolationError::Held { .. } => {
+            EnvironmentError::Held { .. } => {
                 Problem::new("branch_held", message, "Use that one, or choose another name.")
             }
-            IsolationError::Broken { .. } => {
+            EnvironmentError::Broken { .. } => {
                 Problem::new("environment_broken", message, "Nothing was changed; `grove doctor` says more.")
             }
-            IsolationError::NotAdoptable { .. } => Problem::new(
+            EnvironmentError::NotAdoptable { .. } => Problem::new(
                 "not_adoptable",
                 message,
                 "`grove worktree orphans` lists those that can be; the main checkout never is.",
             ),
-            IsolationError::OnNoBranch { .. } => {
+            EnvironmentError::OnNoBranch { .. } => {
                 Problem::new("not_adoptable", message, "Check a branch out there first.")
             }
-            IsolationError::NoSuch(_) => Problem::new(
+            EnvironmentError::NoSuch(_) => Problem::new(
                 "not_found",
                 message,
                 "`grove worktree list` shows them; name a branch, a work such as issue-42, or an id.",
             ),
-            IsolationError::Ambiguous { .. } => Problem::new("ambiguous", message, "Give more of the id."),
-            IsolationError::InTheMaking { .. } => Problem::new("busy", message, "Wait a moment and try again."),
-            IsolationError::NotMounted { .. } => {
+            EnvironmentError::Ambiguous { .. } => Problem::new("ambiguous", message, "Give more of the id."),
+            EnvironmentError::InTheMaking { .. } => Problem::new("busy", message, "Wait a moment and try again."),
+            EnvironmentError::NotMounted { .. } => {
                 Problem::new("not_mounted", message, "Mount the disk, then try again.")
             }
-            IsolationError::Refused(refusal) => removal::refused(&refusal),
-            IsolationError::Foreign { .. } => Problem::new(
+            EnvironmentError::Refused(refusal) => removal::refusal_problem(&refusal),
+            EnvironmentError::Foreign { .. } => Problem::new(
                 "foreign_repository",
                 message,
                 "It was left alone, and `--force` does not change that; `grove doctor` says more.",
             ),
-            IsolationError::ChangedMeanwhile { .. } => {
+            EnvironmentError::ChangedMeanwhile { .. } => {
                 Problem::new("changed_meanwhile", message, "Nothing was removed; look at it and try again.")
             }
-            IsolationError::StillRunning { .. } => {
+            EnvironmentError::StillRunning { .. } => {
                 Problem::new("live_run", message, "Nothing was removed; end it yourself and try again.")
             }
-            IsolationError::NotInTrash(_) => {
+            EnvironmentError::NotInTrash(_) => {
                 Problem::new("not_found", message, "`grove worktree trash list` shows what can be brought back.")
             }
-            IsolationError::EmptyTrash => {
+            EnvironmentError::EmptyTrash => {
                 Problem::new("not_found", message, "`grove worktree list` shows what is there.")
             }
-            IsolationError::Successor { .. } => {
+            EnvironmentError::Successor { .. } => {
                 Problem::new("successor", message, "Remove that one first, then undo this one.")
             }
-            IsolationError::Full(full) => no_room(&full, message),
-            IsolationError::NotHibernated { .. } => {
+            EnvironmentError::Full(full) => no_room(&full, message),
+            EnvironmentError::NotHibernated { .. } => {
                 Problem::new("not_hibernated", message, "`grove worktree list` shows which are.")
             }
-            IsolationError::OtherBranch { recorded, now, named } => {
-                let other = match (named, now.branch()) {
+            EnvironmentError::OtherBranch { recorded, now, named } => {
+                let other = match (named, now.branch_name()) {
                     (Some(named), _) => format!("`{named}` is not checked out there; switch to it first"),
                     (None, Some(now)) => format!("Say which one is meant: `--branch {now}` or `--branch {recorded}`"),
                     (None, None) => format!("Switch to a branch there, or say `--branch {recorded}`"),
                 };
                 Problem::new("other_branch", message, format!("{other}. Nothing was done."))
             }
-            IsolationError::Finish(error) => finish_failed(*error, message),
-            IsolationError::Sync(error) => match *error {
+            EnvironmentError::Finish(error) => finish_failed(*error, message),
+            EnvironmentError::Sync(error) => match *error {
                 SyncError::Conflict { .. } => {
                     Problem::new("conflict", message, "It was taken back; merge it there by hand and resolve it.")
                 }
@@ -484,22 +491,23 @@ impl From<IsolationError> for Problem {
                 ),
                 SyncError::Git(error) => error.into(),
             },
-            IsolationError::NoPush(error) => push::not_pushed(&error, message),
-            IsolationError::Push(error) => push::failed(*error, message),
-            IsolationError::Forge { .. } => {
+            EnvironmentError::NoPush(error) => push::not_pushed(&error, message),
+            EnvironmentError::Push(error) => push::push_problem(*error, message),
+            EnvironmentError::Forge { .. } => {
                 Problem::new("forge_failed", message, "`/pr` tries it again; or open it by hand.")
             }
-            IsolationError::Removal(error) => error.into(),
-            IsolationError::NotLaidOut(error) => {
+            EnvironmentError::Removal(error) => error.into(),
+            EnvironmentError::NotLaidOut(error) => {
                 let problem = Problem::from(*error);
-                let message = format!("The files could not be laid out for reading: {}", lower(&problem.message));
+                let message =
+                    format!("The files could not be laid out for reading: {}", lowercase_first_word(&problem.message));
                 Problem { message, ..problem }
             }
-            IsolationError::Reading(ReadingError::Git(error)) => error.into(),
-            IsolationError::Reading(ReadingError::Io { .. }) => {
+            EnvironmentError::Reading(SnapshotError::Git(error)) => error.into(),
+            EnvironmentError::Reading(SnapshotError::Io { .. }) => {
                 Problem::new("not_writable", message, "Give yourself write access there, and run `grove doctor`.")
             }
-            IsolationError::Io { source, .. } => {
+            EnvironmentError::Io { source, .. } => {
                 let (code, hint) = disk_trouble(&source.to_string());
                 let code = if code == "git_failed" { "not_writable" } else { code };
                 Problem::new(code, message, hint)
@@ -536,9 +544,9 @@ fn finish_failed(error: FinishError, message: String) -> Problem {
     Problem::new(code, message, hint)
 }
 
-/// The limit is reached: how things stand, and what can be done.
-fn no_room(full: &Full, message: String) -> Problem {
-    let line = |code: &'static str, message: String, hint: &str| Reason { code, message, hint: hint.to_owned() };
+/// Describes a reached limit: the current state, and what can be done.
+fn no_room(full: &WorktreeLimit, message: String) -> Problem {
+    let line = |code: &'static str, message: String, hint: &str| ProblemReason { code, message, hint: hint.to_owned() };
     let reasons = vec![
         line("merged", format!("{} merged (can auto-remove)", full.merged), "/worktree cleanup merged"),
         line(
@@ -555,8 +563,8 @@ fn no_room(full: &Full, message: String) -> Problem {
     Problem { code: "limit_reached", message, hint, reasons }
 }
 
-/// A sentence as part of another one: only a capital that begins a plain word goes.
-fn lower(sentence: &str) -> String {
+/// Prepares a sentence to be part of another one: only a capital that begins a plain word is lowered.
+fn lowercase_first_word(sentence: &str) -> String {
     let mut chars = sentence.chars();
     match (chars.next(), chars.clone().next()) {
         (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {

@@ -1,32 +1,34 @@
-//! Why something was not pushed, and what to do.
+//! The text for a refused or failed push: the reason, and what to do.
 
 use grove_git::push::PushError;
 
-use crate::error::NoPush;
+use crate::error::PushRefusedError;
 use crate::problem::Problem;
 
-pub(super) fn not_pushed(error: &NoPush, message: String) -> Problem {
+pub(super) fn not_pushed(error: &PushRefusedError, message: String) -> Problem {
     match error {
-        NoPush::SwitchedOff => {
+        PushRefusedError::SwitchedOff => {
             Problem::new("push_off", message, "Set `push` to `ask` or `auto` in GROVE_HOME/config.toml.")
         }
-        NoPush::ForReview { .. } => {
+        PushRefusedError::ForReview { .. } => {
             Problem::new("not_ours", message, "Say there what should be changed, or work on a branch of your own.")
         }
-        NoPush::DefaultBranch { .. } => {
+        PushRefusedError::DefaultBranch { .. } => {
             Problem::new("default_branch", message, "Work on a branch of its own: `/worktree create NAME`.")
         }
-        NoPush::NoRemote => Problem::new("no_remote", message, "Add one with `git remote add origin URL`."),
-        NoPush::NoForge { .. } => Problem::new(
+        PushRefusedError::NoRemote => Problem::new("no_remote", message, "Add one with `git remote add origin URL`."),
+        PushRefusedError::NoForge { .. } => Problem::new(
             "no_forge",
             message,
             "Set `adapters.github.token`, or an App, for a repository on GitHub; `/push` pushes the branch without.",
         ),
-        NoPush::NoBase { .. } => Problem::new("no_base", message, "Set `worktree.base_branch`, then `/pr` again."),
+        PushRefusedError::NoBase { .. } => {
+            Problem::new("no_base", message, "Set `worktree.base_branch`, then `/pr` again.")
+        }
     }
 }
 
-pub(super) fn failed(error: PushError, message: String) -> Problem {
+pub(super) fn push_problem(error: PushError, message: String) -> Problem {
     match error {
         PushError::NoBranch(_) => Problem::new("no_branch", message, "Nothing was pushed; `grove doctor` says more."),
         PushError::NothingToPush { .. } => {

@@ -1,12 +1,12 @@
-//! The words of removal and undo.
+//! The text of removal and undo.
 
 use grove_git::removal::RemovalError;
-use grove_model::{Answer, Question};
+use grove_model::{Question, RemovalAnswer};
 
-use crate::error::{Refusal, RefusedAction};
-use crate::problem::{Problem, Reason, sentence};
+use crate::error::{ActionRefusal, RefusedAction};
+use crate::problem::{Problem, ProblemReason, sentence};
 use crate::words::index::index_repair;
-use crate::words::{disk_trouble, gone_holder_hint, lower};
+use crate::words::{disk_trouble, gone_holder_hint, lowercase_first_word};
 
 impl From<RemovalError> for Problem {
     fn from(error: RemovalError) -> Self {
@@ -61,15 +61,16 @@ impl From<RemovalError> for Problem {
     }
 }
 
-/// All reasons at once, each with what to do.
-pub(super) fn refused(refusal: &Refusal) -> Problem {
+/// Returns all reasons at once, each with what to do.
+pub(super) fn refusal_problem(refusal: &ActionRefusal) -> Problem {
     let days = refusal.keep_days;
     let branch = &refusal.environment.branch;
     let unsaved =
         |question: Question| matches!(question, Question::Changes | Question::HiddenChanges | Question::Untracked);
-    let reasons: Vec<Reason> =
-        refusal.reasons.iter().map(|(question, answer)| reason(*question, answer, branch.as_str())).collect();
-    let hard = refusal.reasons.iter().any(|(question, answer)| question.is_hard() && matches!(answer, Answer::Yes(_)));
+    let reasons: Vec<ProblemReason> =
+        refusal.reasons.iter().map(|(question, answer)| describe_reason(*question, answer, branch.as_str())).collect();
+    let hard =
+        refusal.reasons.iter().any(|(question, answer)| question.is_hard() && matches!(answer, RemovalAnswer::Yes(_)));
     let verb = match refusal.action {
         RefusedAction::Remove | RefusedAction::RemoveMerged => "remove",
         RefusedAction::Finish => "finish",
@@ -77,11 +78,11 @@ pub(super) fn refused(refusal: &Refusal) -> Problem {
         RefusedAction::Hibernate => "hibernate",
     };
     let message = match refusal.reasons.first() {
-        Some((question, Answer::Yes(_))) if unsaved(*question) => {
+        Some((question, RemovalAnswer::Yes(_))) if unsaved(*question) => {
             format!("Cannot {verb} worktree - you have uncommitted changes.")
         }
         _ => match &reasons[..] {
-            [one] => format!("Cannot {verb} worktree - {}", lower(&one.message)),
+            [one] => format!("Cannot {verb} worktree - {}", lowercase_first_word(&one.message)),
             several => format!("Cannot {verb} worktree - {} reasons speak against it.", several.len()),
         },
     };
@@ -89,7 +90,7 @@ pub(super) fn refused(refusal: &Refusal) -> Problem {
     let settle = if is_unsaved { "Commit the changes, discard them" } else { "Settle that first" };
     let kept = format!("it is kept for {days} days, and `grove worktree undo {branch}` brings it back.");
     let damage = refusal.reasons.iter().find_map(|(_, answer)| match answer {
-        Answer::Unknown(why) => index_repair(why, Some(branch.as_str())),
+        RemovalAnswer::Unknown(why) => index_repair(why, Some(branch.as_str())),
         _ => None,
     });
     let hint = damage.unwrap_or_else(|| match refusal.action {
@@ -106,12 +107,12 @@ pub(super) fn refused(refusal: &Refusal) -> Problem {
     Problem { code: "refused", message, hint, reasons }
 }
 
-/// One thing that speaks against a removal, in words.
-pub fn reason(question: Question, answer: &Answer, branch: &str) -> Reason {
+/// Describes one reason against a removal.
+pub fn describe_reason(question: Question, answer: &RemovalAnswer, branch: &str) -> ProblemReason {
     let detail = match answer {
-        Answer::Yes(detail) => detail.as_str(),
-        Answer::No => "",
-        Answer::Unknown(why) => {
+        RemovalAnswer::Yes(detail) => detail.as_str(),
+        RemovalAnswer::No => "",
+        RemovalAnswer::Unknown(why) => {
             let what = match question {
                 Question::Changes => "whether there are uncommitted changes",
                 Question::HiddenChanges => "whether files hidden from git were changed",
@@ -129,7 +130,7 @@ pub fn reason(question: Question, answer: &Answer, branch: &str) -> Reason {
             let message = format!("It is not known {what} ({}).", why.trim_end_matches('.'));
             let hint = index_repair(why, Some(branch))
                 .unwrap_or_else(|| format!("See `grove worktree show {branch}`, and put that right first."));
-            return Reason { code: question.as_str(), message, hint };
+            return ProblemReason { code: question.as_str(), message, hint };
         }
     };
     let in_it = |command: &str| format!("`grove worktree exec {branch} -- {command}`");
@@ -162,7 +163,7 @@ pub fn reason(question: Question, answer: &Answer, branch: &str) -> Reason {
         }
         Question::Locked => {
             let why = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
-            (format!("Somebody locked it{why}."), format!("Unlock it with {}.", in_it("git worktree unlock .")))
+            (format!("It is locked{why}."), format!("Unlock it with {}.", in_it("git worktree unlock .")))
         }
         Question::LiveRun => {
             (format!("Something runs in it ({detail})."), "Wait until it has ended, or end it.".to_owned())
@@ -170,5 +171,5 @@ pub fn reason(question: Question, answer: &Answer, branch: &str) -> Reason {
         Question::Conversations => (format!("Other conversations use it ({detail})."), "Ask there first.".to_owned()),
         Question::PullRequest => (format!("Its pull request {detail} is open."), "Merge or close it first.".to_owned()),
     };
-    Reason { code: question.as_str(), message, hint }
+    ProblemReason { code: question.as_str(), message, hint }
 }

@@ -5,15 +5,17 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use grove_environments::cleanup::select::Scope;
-use grove_environments::create::Wish;
-use grove_environments::environments::Isolation;
+use grove_environments::cleanup::select::CleanupScope;
+use grove_environments::create::CreateRequest;
+use grove_environments::environments::Environments;
 use grove_environments::forge::Forge;
-use grove_environments::integrate::pull_request::PullRequestNews;
-use grove_model::{BranchName, Codebase, CommitSha, Environment, MergeMethod, PrHead, PullRequestInfo, State, Work};
-use grove_testkit::{Picture, TestRepo, both_engines};
+use grove_environments::integrate::pull_request::PullRequestUpdate;
+use grove_model::{
+    BranchName, Codebase, CommitSha, Environment, MergeMethod, PullRequestHead, PullRequestInfo, State, Work,
+};
+use grove_testkit::{DirectorySnapshot, TestRepo, both_engines};
 
-use crate::{World, task};
+use crate::{EnvironmentsTest, task_request};
 
 /// Knows the heads that pull requests had when they were merged, and remembers what it was asked.
 #[derive(Default)]
@@ -28,7 +30,7 @@ impl ScriptedForge {
     }
 
     /// What it was asked since the last time.
-    fn asked(&self) -> Vec<String> {
+    fn take_asked_branches(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.sort();
         asked
@@ -43,11 +45,11 @@ impl Forge for ScriptedForge {
     }
 }
 
-async fn make(world: &World, name: &str) -> Environment {
-    world.isolation.create(&world.codebase, &task(name)).await.unwrap().environment
+async fn create_environment(world: &EnvironmentsTest, name: &str) -> Environment {
+    world.isolation.create_environment(&world.codebase, &task_request(name)).await.unwrap().environment
 }
 
-fn commit(test: &TestRepo, environment: &Environment, file: &str) -> String {
+fn commit_file(test: &TestRepo, environment: &Environment, file: &str) -> String {
     fs::write(environment.path.join(file), file).unwrap();
     test.git_in(&environment.path, &["add", file]);
     test.git_in(&environment.path, &["commit", "-q", "-m", file]);
@@ -55,62 +57,62 @@ fn commit(test: &TestRepo, environment: &Environment, file: &str) -> String {
 }
 
 /// What a list says of each, oldest first.
-async fn listed(isolation: &Isolation, codebase: &Codebase) -> Vec<(String, State, Option<MergeMethod>)> {
-    let views = isolation.views(codebase, false).await.unwrap();
+async fn list_states(isolation: &Environments, codebase: &Codebase) -> Vec<(String, State, Option<MergeMethod>)> {
+    let views = isolation.environment_views(codebase, false).await.unwrap();
     views.into_iter().map(|view| (view.branch, view.state, view.merged_by)).collect()
 }
 
 both_engines! {
     async fn the_forge_is_believed_for_the_very_commit_that_it_merged(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open_with(&test, &store, &[("GROVE_CLEANUP_GRACE", "0")]).await;
-        let merged = make(&world, "merged").await;
-        let moved_on = make(&world, "moved-on").await;
-        make(&world, "unheard-of").await;
-        let head = commit(&test, &merged, "a");
-        let then = commit(&test, &moved_on, "b");
-        commit(&test, &moved_on, "c");
-        let unheard_of = &world.store.environments(world.codebase.id, false).await.unwrap()[2];
-        commit(&test, unheard_of, "d");
+        let world = EnvironmentsTest::open_with(&test, &store, &[("GROVE_CLEANUP_GRACE", "0")]).await;
+        let merged = create_environment(&world, "merged").await;
+        let moved_on = create_environment(&world, "moved-on").await;
+        create_environment(&world, "unheard-of").await;
+        let head = commit_file(&test, &merged, "a");
+        let then = commit_file(&test, &moved_on, "b");
+        commit_file(&test, &moved_on, "c");
+        let unheard_of = &world.store.list_environments(world.codebase.id, false).await.unwrap()[2];
+        commit_file(&test, unheard_of, "d");
         let forge = Arc::new(ScriptedForge::default());
         forge.says_merged(&merged, &head);
         forge.says_merged(&moved_on, &then);
         let isolation = world.isolation.clone().connected_to(forge.clone());
         let by_forge = Some(MergeMethod::Forge);
-        assert_eq!(listed(&isolation, &world.codebase).await, [
+        assert_eq!(list_states(&isolation, &world.codebase).await, [
             ("merged".to_owned(), State::Merged, by_forge),
             ("moved-on".to_owned(), State::Active, None),
             ("unheard-of".to_owned(), State::Active, None),
         ]);
-        assert_eq!(forge.asked(), ["merged", "moved-on", "unheard-of"]);
+        assert_eq!(forge.take_asked_branches(), ["merged", "moved-on", "unheard-of"]);
         // It is not remembered as if git had said it.
-        assert!(listed(&world.isolation, &world.codebase).await.iter().all(|(_, _, by)| by.is_none()));
+        assert!(list_states(&world.isolation, &world.codebase).await.iter().all(|(_, _, by)| by.is_none()));
 
-        let before = Picture::of(&merged.path);
-        let report = isolation.clean_up(&world.codebase, Scope::Everything, false, &|_, _| {}).await.unwrap();
+        let before = DirectorySnapshot::from_directory(&merged.path);
+        let report = isolation.clean_up(&world.codebase, CleanupScope::Everything, false, &|_, _| {}).await.unwrap();
         assert_eq!(report.removed.iter().map(|gone| gone.branch.as_str()).collect::<Vec<_>>(), ["merged"]);
         assert_eq!((report.skipped, report.failed), (vec![], vec![]));
         assert!(!merged.path.exists() && moved_on.path.exists() && unheard_of.path.exists());
         assert_eq!(test.git(&["branch", "--list", "merged"]), "", "proven merged: the branch goes too");
         test.git(&["reflog", "expire", "--expire=now", "--all"]);
         test.git(&["gc", "--quiet", "--prune=now"]);
-        isolation.undo(&world.codebase, &merged).await.unwrap();
-        assert_eq!(before.differences(&Picture::of(&merged.path)), Vec::<String>::new());
-        assert_eq!(test.sha("merged"), head);
-        // What is committed since was merged by nobody.
-        commit(&test, &merged, "e");
-        assert_eq!(listed(&isolation, &world.codebase).await[0], ("merged".to_owned(), State::Active, None));
+        isolation.undo_removal(&world.codebase, &merged).await.unwrap();
+        assert_eq!(before.describe_differences(&DirectorySnapshot::from_directory(&merged.path)), Vec::<String>::new());
+        assert_eq!(test.resolve_sha("merged"), head);
+        // A commit made since the merge is not merged.
+        commit_file(&test, &merged, "e");
+        assert_eq!(list_states(&isolation, &world.codebase).await[0], ("merged".to_owned(), State::Active, None));
     }
 
     async fn the_forge_is_asked_only_where_git_sees_no_merge(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open(&test, &store).await;
+        let world = EnvironmentsTest::open(&test, &store).await;
         let forge = Arc::new(ScriptedForge::default());
-        let fresh = make(&world, "fresh").await;
-        forge.says_merged(&fresh, &test.sha("main"));
+        let fresh = create_environment(&world, "fresh").await;
+        forge.says_merged(&fresh, &test.resolve_sha("main"));
         for name in ["ancestor", "squashed", "reverted", "unmerged"] {
-            let environment = make(&world, name).await;
-            let head = commit(&test, &environment, name);
+            let environment = create_environment(&world, name).await;
+            let head = commit_file(&test, &environment, name);
             match name {
                 "ancestor" => drop(test.git(&["merge", "-q", "--no-ff", "-m", "merge", name])),
                 "squashed" => {
@@ -125,7 +127,7 @@ both_engines! {
         let isolation = world.isolation.clone().connected_to(forge.clone());
         // Whether git is asked or its verdicts are remembered.
         for _ in 0..2 {
-            let states: Vec<_> = listed(&isolation, &world.codebase).await.into_iter().map(|(_, state, by)| (state, by)).collect();
+            let states: Vec<_> = list_states(&isolation, &world.codebase).await.into_iter().map(|(_, state, by)| (state, by)).collect();
             assert_eq!(states, [
                 (State::Fresh, None),
                 (State::Merged, Some(MergeMethod::Ancestor)),
@@ -133,7 +135,7 @@ both_engines! {
                 (State::Active, None),
                 (State::Merged, Some(MergeMethod::Forge)),
             ]);
-            assert_eq!(forge.asked(), ["unmerged"]);
+            assert_eq!(forge.take_asked_branches(), ["unmerged"]);
         }
     }
 }
@@ -143,14 +145,14 @@ both_engines! {
         let test = TestRepo::with_origin();
         let head = test.push_commit("refs/heads/feature", "origin/main", "feature");
         test.push_commit("refs/heads/main", &head, "later");
-        let world = World::open(&test, &store).await;
+        let world = EnvironmentsTest::open(&test, &store).await;
         let branch = BranchName::parse("feature").unwrap();
-        let head_of = |sha: &str| PrHead::SameRepo { branch: branch.clone(), at: Some(sha.parse().unwrap()) };
-        let wish = Wish { work: Work::pull_request("7", head_of(&head)).unwrap(), branch: None, ..task("feature") };
-        let environment = world.isolation.create(&world.codebase, &wish).await.unwrap().environment;
+        let head_of = |sha: &str| PullRequestHead::SameRepo { branch: branch.clone(), at: Some(sha.parse().unwrap()) };
+        let wish = CreateRequest { work: Work::pull_request("7", head_of(&head)).unwrap(), branch: None, ..task_request("feature") };
+        let environment = world.isolation.create_environment(&world.codebase, &wish).await.unwrap().environment;
         let forge = Arc::new(ScriptedForge::default());
         let isolation = world.isolation.clone().connected_to(forge.clone());
-        let only = async || listed(&isolation, &world.codebase).await.remove(0);
+        let only = async || list_states(&isolation, &world.codebase).await.remove(0);
         assert_eq!(only().await, ("feature".to_owned(), State::Fresh, None));
         forge.says_merged(&environment, &head);
         assert_eq!(only().await, ("feature".to_owned(), State::Merged, Some(MergeMethod::Forge)));
@@ -158,8 +160,8 @@ both_engines! {
 
     async fn what_the_forge_told_is_believed_from_the_record(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open(&test, &store).await;
-        let (merged, open) = (make(&world, "merged").await, make(&world, "open").await);
+        let world = EnvironmentsTest::open(&test, &store).await;
+        let (merged, open) = (create_environment(&world, "merged").await, create_environment(&world, "open").await);
         let told = |environment: &Environment, number: u64, state: &str, head: String| PullRequestInfo {
             number,
             url: format!("https://h/{}", environment.branch),
@@ -170,16 +172,16 @@ both_engines! {
             updated_at: None,
         };
         for (number, environment, state) in [(7, &merged, "merged"), (8, &open, "open")] {
-            let head = commit(&test, environment, state);
+            let head = commit_file(&test, environment, state);
             let pull_request = told(environment, number, state, head);
-            let news = PullRequestNews { pull_request, branch: Some(environment.branch.clone()) };
+            let news = PullRequestUpdate { pull_request, branch: Some(environment.branch.clone()) };
             let about = world.isolation.pull_request_changed(&world.codebase, &news).await.unwrap();
             assert_eq!(about.iter().map(|e| e.id).collect::<Vec<_>>(), [environment.id]);
         }
-        let listed = listed(&world.isolation, &world.codebase).await;
+        let listed = list_states(&world.isolation, &world.codebase).await;
         assert_eq!(listed[0].2, Some(MergeMethod::Forge));
         assert_eq!(listed[1].2, None);
-        let kept = world.store.environment(merged.id).await.unwrap().unwrap();
+        let kept = world.store.find_environment(merged.id).await.unwrap().unwrap();
         assert_eq!((kept.related_prs, kept.metadata.pr.map(|pr| pr.number)), (vec![7], Some(7)));
     }
 }

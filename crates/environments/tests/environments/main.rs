@@ -11,29 +11,29 @@ mod stuck;
 mod trash;
 
 use grove_environments::codebases::Codebases;
-use grove_environments::create::{CreatedBy, Hints, Wish};
-use grove_environments::environments::Isolation;
-use grove_environments::settings::{Environment, Settings};
+use grove_environments::create::{CreateHints, CreateRequest, EnvironmentCreator};
+use grove_environments::environments::Environments;
+use grove_environments::settings::{ProcessEnvironment, Settings};
 use grove_git::Git;
 use grove_model::{BranchName, Codebase, Work};
-use grove_store::{Options, Store};
+use grove_store::{Store, StoreOptions};
 use grove_testkit::{TestRepo, TestStore};
 
 /// The engine opened on a repository and a store.
-struct World {
-    isolation: Isolation,
+struct EnvironmentsTest {
+    isolation: Environments,
     codebase: Codebase,
     store: Store,
 }
 
-impl World {
+impl EnvironmentsTest {
     async fn open(test: &TestRepo, store: &TestStore) -> Self {
         Self::open_with(test, store, &[]).await
     }
 
     /// The same with more variables than GROVE_HOME.
     async fn open_with(test: &TestRepo, store: &TestStore, more: &[(&str, &str)]) -> Self {
-        let home = test.dir().join("grove");
+        let home = test.temp_dir().join("grove");
         Self::open_in(&test.hermetic_git(), test.path(), &home, &store.url, more).await
     }
 
@@ -46,23 +46,24 @@ impl World {
     ) -> Self {
         let mut variables = vec![("GROVE_HOME".to_owned(), home.display().to_string())];
         variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let settings = Settings::load(&Environment { variables, cwd: repo.to_owned() }).expect("settings");
+        let settings =
+            Settings::load_settings(&ProcessEnvironment { variables, cwd: repo.to_owned() }).expect("settings");
         let git = Git::with_program(git);
-        let store = Store::open(store, Options::default()).await.expect("the store opens");
+        let store = Store::open(store, StoreOptions::default()).await.expect("the store opens");
         let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
-        let codebase = codebases.add(".", None, repo).await.expect("registered");
-        Self { isolation: Isolation::new(git, store.clone(), settings), codebase, store }
+        let codebase = codebases.add_codebase(".", None, repo).await.expect("registered");
+        Self { isolation: Environments::new(git, store.clone(), settings), codebase, store }
     }
 }
 
-fn task(name: &str) -> Wish {
+fn task_request(name: &str) -> CreateRequest {
     let branch = Some(BranchName::parse(name).expect("a branch"));
-    Wish {
-        work: Work::task(name).expect("a task"),
+    CreateRequest {
+        work: Work::for_task(name).expect("a task"),
         branch,
         from: None,
-        hints: Hints::default(),
+        hints: CreateHints::default(),
         conversation: None,
-        by: CreatedBy::default(),
+        by: EnvironmentCreator::default(),
     }
 }

@@ -4,18 +4,18 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grove_environments::remove::{Asker, Plan};
+use grove_environments::remove::{RemovalPlan, RemovalRequester};
 use grove_model::State;
-use grove_testkit::{Engine, TestRepo, TestStore};
+use grove_testkit::{TestEngine, TestRepo, TestStore};
 
-use crate::{World, task};
+use crate::{EnvironmentsTest, task_request};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipe_that_git_reads_for_ever_is_unknown_and_stops_nothing_else() {
-    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
-    let world = Arc::new(World::open(&test, &store).await);
-    let stuck = world.isolation.create(&world.codebase, &task("stuck")).await.unwrap().environment;
-    let fine = world.isolation.create(&world.codebase, &task("fine")).await.unwrap().environment;
+    let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
+    let world = Arc::new(EnvironmentsTest::open(&test, &store).await);
+    let stuck = world.isolation.create_environment(&world.codebase, &task_request("stuck")).await.unwrap().environment;
+    let fine = world.isolation.create_environment(&world.codebase, &task_request("fine")).await.unwrap().environment;
     let pipe = stuck.path.join(".gitattributes");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     fs::write(fine.path.join("new"), "new\n").unwrap();
@@ -23,7 +23,7 @@ async fn a_pipe_that_git_reads_for_ever_is_unknown_and_stops_nothing_else() {
     let lists: Vec<_> = (0..5)
         .map(|_| {
             let world = Arc::clone(&world);
-            tokio::spawn(async move { world.isolation.views(&world.codebase, false).await })
+            tokio::spawn(async move { world.isolation.environment_views(&world.codebase, false).await })
         })
         .collect();
     // All of them have begun once git waits for the pipe.
@@ -34,15 +34,16 @@ async fn a_pipe_that_git_reads_for_ever_is_unknown_and_stops_nothing_else() {
     };
     tokio::time::timeout(Duration::from_secs(10), waits).await.expect("git reads the pipe");
     let other = async {
-        let made = world.isolation.create(&world.codebase, &task("other")).await.unwrap().environment;
-        let plan = world.isolation.plan_removal(&world.codebase, &fine, &Asker::Person).await.unwrap();
-        assert!(matches!(plan, Plan::Remove(_)));
+        let made =
+            world.isolation.create_environment(&world.codebase, &task_request("other")).await.unwrap().environment;
+        let plan = world.isolation.plan_removal(&world.codebase, &fine, &RemovalRequester::Person).await.unwrap();
+        assert!(matches!(plan, RemovalPlan::Remove(_)));
         fs::metadata(made.path).unwrap();
     };
     let done = tokio::time::timeout(Duration::from_secs(12), other).await;
-    let lists = tokio::time::timeout(Duration::from_secs(35), futures(lists)).await;
+    let lists = tokio::time::timeout(Duration::from_secs(35), wait_for_lists(lists)).await;
     // Whatever came of it, no git is left waiting.
-    release(&pipe);
+    release_readers(&pipe);
     done.expect("other work goes on meanwhile");
     for views in lists.expect("an answer, though one environment gives none") {
         let view = |branch: &str| views.iter().find(|view| view.branch == branch).unwrap();
@@ -54,13 +55,16 @@ async fn a_pipe_that_git_reads_for_ever_is_unknown_and_stops_nothing_else() {
     assert!(began.elapsed() < Duration::from_secs(40));
 }
 
-async fn futures(
+async fn wait_for_lists(
     lists: Vec<
         tokio::task::JoinHandle<
-            Result<Vec<grove_environments::inspect::list::View>, grove_environments::error::IsolationError>,
+            Result<
+                Vec<grove_environments::inspect::list::EnvironmentView>,
+                grove_environments::error::EnvironmentError,
+            >,
         >,
     >,
-) -> Vec<Vec<grove_environments::inspect::list::View>> {
+) -> Vec<Vec<grove_environments::inspect::list::EnvironmentView>> {
     let mut all = Vec::new();
     for list in lists {
         all.push(list.await.unwrap().unwrap());
@@ -75,7 +79,7 @@ fn is_read(pipe: &std::path::Path) -> bool {
 }
 
 /// Ends the wait of everyone who reads the pipe.
-fn release(pipe: &std::path::Path) {
+fn release_readers(pipe: &std::path::Path) {
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
     for _ in 0..100 {
         if rustix::fs::open(pipe, flags, rustix::fs::Mode::empty()).is_err() {

@@ -4,34 +4,35 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
-use grove_environments::create::How;
-use grove_environments::error::IsolationError;
-use grove_environments::remove::{Asker, Plan, RemovalWish, Removed};
+use grove_environments::create::CreateMethod;
+use grove_environments::error::EnvironmentError;
+use grove_environments::remove::{RemovalPlan, RemovalRequester, RemoveOptions, RemoveOutcome};
 use grove_model::{Moment, Question, Status};
 use grove_store::ConversationRef;
-use grove_testkit::{Engine, Picture, TestRepo, TestStore, both_engines};
+use grove_testkit::{DirectorySnapshot, TestEngine, TestRepo, TestStore, both_engines};
 use jiff::SignedDuration;
 
-use crate::{World, task};
+use crate::{EnvironmentsTest, task_request};
 
-fn days(days: i64) -> Moment {
-    Moment::now().plus(SignedDuration::from_hours(24 * days))
+fn days_from_now(days: i64) -> Moment {
+    Moment::now().add_duration(SignedDuration::from_hours(24 * days))
 }
 
-fn forced() -> RemovalWish {
-    RemovalWish { force: true, ..RemovalWish::default() }
+fn forced_removal() -> RemoveOptions {
+    RemoveOptions { force: true, ..RemoveOptions::default() }
 }
 
 #[tokio::test]
 async fn after_a_day_tracked_files_wait_in_git_alone_and_come_back_with_mode_and_time() {
-    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
-    test.write(".gitattributes", "*.txt text eol=crlf\n");
-    test.write("text.txt", "one\ntwo\n");
-    test.write("deep/er/file", "tracked\n");
-    test.write("big", &"0123456789abcdef".repeat(100_000));
-    test.commit("files");
-    let world = World::open(&test, &store).await;
-    let environment = world.isolation.create(&world.codebase, &task("x")).await.unwrap().environment;
+    let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
+    test.write_file(".gitattributes", "*.txt text eol=crlf\n");
+    test.write_file("text.txt", "one\ntwo\n");
+    test.write_file("deep/er/file", "tracked\n");
+    test.write_file("big", &"0123456789abcdef".repeat(100_000));
+    test.commit_all("files");
+    let world = EnvironmentsTest::open(&test, &store).await;
+    let environment =
+        world.isolation.create_environment(&world.codebase, &task_request("x")).await.unwrap().environment;
     let path = &environment.path;
     fs::write(path.join("README.md"), "changed\n").unwrap();
     fs::write(path.join("staged"), "staged\n").unwrap();
@@ -41,15 +42,15 @@ async fn after_a_day_tracked_files_wait_in_git_alone_and_come_back_with_mode_and
     let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
     fs::File::open(path.join("deep/er/file")).unwrap().set_modified(old).unwrap();
     fs::File::open(path.join("deep/er")).unwrap().set_modified(old).unwrap();
-    let before = Picture::of(path);
-    world.isolation.remove(&world.codebase, &environment, &forced()).await.unwrap();
-    let item = world.isolation.trash(&world.codebase).await.unwrap().remove(0);
+    let before = DirectorySnapshot::from_directory(path);
+    world.isolation.remove_environment(&world.codebase, &environment, &forced_removal()).await.unwrap();
+    let item = world.isolation.list_trash(&world.codebase).await.unwrap().remove(0);
     let files = item.manifest.files.clone();
 
     // Not on the first day.
     let swept = world.isolation.sweep_trash(&world.codebase, Moment::now()).await.unwrap();
     assert_eq!((swept.compacted, files.join("big").exists()), (0, true));
-    let swept = world.isolation.sweep_trash(&world.codebase, days(2)).await.unwrap();
+    let swept = world.isolation.sweep_trash(&world.codebase, days_from_now(2)).await.unwrap();
     assert_eq!((swept.compacted, swept.expired.len()), (1, 0));
     let gone = ["big", "deep/er/file", "src/main.c", "staged"];
     // What differs from its object, is filtered or unknown to git stays.
@@ -60,13 +61,13 @@ async fn after_a_day_tracked_files_wait_in_git_alone_and_come_back_with_mode_and
     for name in kept {
         assert!(files.join(name).exists(), "{name}");
     }
-    let smaller = world.isolation.trash(&world.codebase).await.unwrap().remove(0);
+    let smaller = world.isolation.list_trash(&world.codebase).await.unwrap().remove(0);
     assert!(smaller.compacted && smaller.bytes + 1_000_000 < item.bytes);
-    assert_eq!(world.isolation.sweep_trash(&world.codebase, days(3)).await.unwrap().compacted, 0, "once");
+    assert_eq!(world.isolation.sweep_trash(&world.codebase, days_from_now(3)).await.unwrap().compacted, 0, "once");
 
     test.git(&["gc", "--quiet", "--prune=now"]);
-    world.isolation.undo(&world.codebase, &environment).await.unwrap();
-    assert_eq!(before.differences(&Picture::of(path)), Vec::<String>::new());
+    world.isolation.undo_removal(&world.codebase, &environment).await.unwrap();
+    assert_eq!(before.describe_differences(&DirectorySnapshot::from_directory(path)), Vec::<String>::new());
 }
 
 /// An access control list that lets user 1000 read, as the file system keeps it.
@@ -85,14 +86,15 @@ fn access_list() -> Vec<u8> {
 #[tokio::test]
 async fn files_with_attributes_lists_flags_or_owners_of_their_own_are_not_compacted() {
     use rustix::fs::{IFlags, XattrFlags, ioctl_getflags, ioctl_setflags, lsetxattr};
-    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
+    let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
     let names = ["plain", "attribute", "access-list", "flag", "owner", "group"];
     for name in names {
-        test.write(name, name);
+        test.write_file(name, name);
     }
-    test.commit("files");
-    let world = World::open(&test, &store).await;
-    let environment = world.isolation.create(&world.codebase, &task("x")).await.unwrap().environment;
+    test.commit_all("files");
+    let world = EnvironmentsTest::open(&test, &store).await;
+    let environment =
+        world.isolation.create_environment(&world.codebase, &task_request("x")).await.unwrap().environment;
     let path = &environment.path;
     let set = |name: &str, key: &str, value: &[u8]| lsetxattr(path.join(name), key, value, XattrFlags::empty());
     let mut special = vec![];
@@ -111,7 +113,7 @@ async fn files_with_attributes_lists_flags_or_owners_of_their_own_are_not_compac
     note("owner", std::os::unix::fs::chown(path.join("owner"), Some(12_345), None).is_ok());
     note("group", std::os::unix::fs::chown(path.join("group"), None, Some(12_345)).is_ok());
     assert!(!special.is_empty(), "nothing can be set here");
-    let before = Picture::of(path);
+    let before = DirectorySnapshot::from_directory(path);
 
     let compacted = |files: &std::path::Path| {
         assert!(!files.join("plain").exists(), "what git holds whole is compacted");
@@ -120,15 +122,15 @@ async fn files_with_attributes_lists_flags_or_owners_of_their_own_are_not_compac
         }
     };
     let files = path.parent().unwrap().join(".grove-trash").join(environment.id.to_string());
-    world.isolation.hibernate(&world.codebase, &environment).await.unwrap();
+    world.isolation.hibernate_environment(&world.codebase, &environment).await.unwrap();
     compacted(&files);
-    world.isolation.wake(&world.codebase, &environment).await.unwrap();
-    assert_eq!(before.differences(&Picture::of(path)), Vec::<String>::new());
-    world.isolation.remove(&world.codebase, &environment, &RemovalWish::default()).await.unwrap();
-    assert_eq!(world.isolation.sweep_trash(&world.codebase, days(2)).await.unwrap().compacted, 1);
+    world.isolation.wake_environment(&world.codebase, &environment).await.unwrap();
+    assert_eq!(before.describe_differences(&DirectorySnapshot::from_directory(path)), Vec::<String>::new());
+    world.isolation.remove_environment(&world.codebase, &environment, &RemoveOptions::default()).await.unwrap();
+    assert_eq!(world.isolation.sweep_trash(&world.codebase, days_from_now(2)).await.unwrap().compacted, 1);
     compacted(&files);
-    world.isolation.undo(&world.codebase, &environment).await.unwrap();
-    assert_eq!(before.differences(&Picture::of(path)), Vec::<String>::new());
+    world.isolation.undo_removal(&world.codebase, &environment).await.unwrap();
+    assert_eq!(before.describe_differences(&DirectorySnapshot::from_directory(path)), Vec::<String>::new());
     if special.contains(&"flag") {
         let flagged = fs::File::open(path.join("flag")).unwrap();
         assert!(ioctl_getflags(&flagged).unwrap().contains(IFlags::NODUMP));
@@ -137,24 +139,28 @@ async fn files_with_attributes_lists_flags_or_owners_of_their_own_are_not_compac
 
 #[tokio::test]
 async fn after_its_days_it_goes_for_good_unless_somebody_still_writes_there() {
-    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
-    let world = World::open(&test, &store).await;
+    let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
+    let world = EnvironmentsTest::open(&test, &store).await;
     let mut made = Vec::new();
     for name in ["gone", "written"] {
-        let environment = world.isolation.create(&world.codebase, &task(name)).await.unwrap().environment;
+        let environment =
+            world.isolation.create_environment(&world.codebase, &task_request(name)).await.unwrap().environment;
         fs::write(environment.path.join("notes"), "mine").unwrap();
         made.push(environment);
     }
     for environment in &made {
-        world.isolation.remove(&world.codebase, environment, &forced()).await.unwrap();
+        world.isolation.remove_environment(&world.codebase, environment, &forced_removal()).await.unwrap();
     }
-    assert_eq!(world.isolation.sweep_trash(&world.codebase, days(29)).await.unwrap().expired, Vec::<String>::new());
+    assert_eq!(
+        world.isolation.sweep_trash(&world.codebase, days_from_now(29)).await.unwrap().expired,
+        Vec::<String>::new()
+    );
     // As if it had been removed long ago, and written to after that.
     let written = world.store.trash_row(made[1].id).await.unwrap().unwrap();
-    let earlier = written.removed_at.plus(SignedDuration::from_hours(-24 * 20));
+    let earlier = written.removed_at.add_duration(SignedDuration::from_hours(-24 * 20));
     let pool = sqlx::AnyPool::connect(&store.url).await.unwrap();
     let update = sqlx::query("UPDATE grove_trash SET removed_at = $1, keep_until = $2 WHERE environment_id = $3");
-    let update = update.bind(earlier.to_string()).bind(days(-1).to_string()).bind(made[1].id.to_string());
+    let update = update.bind(earlier.to_string()).bind(days_from_now(-1).to_string()).bind(made[1].id.to_string());
     update.execute(&pool).await.unwrap();
     pool.close().await;
     let swept = world.isolation.sweep_trash(&world.codebase, Moment::now()).await.unwrap();
@@ -162,64 +168,64 @@ async fn after_its_days_it_goes_for_good_unless_somebody_still_writes_there() {
     let kept = world.store.trash_row(made[1].id).await.unwrap().unwrap();
     assert!(kept.keep_until.unwrap() > Moment::now());
 
-    let swept = world.isolation.sweep_trash(&world.codebase, days(31)).await.unwrap();
+    let swept = world.isolation.sweep_trash(&world.codebase, days_from_now(31)).await.unwrap();
     assert_eq!(swept.expired, ["written", "gone"], "the oldest first");
-    assert!(world.isolation.trash(&world.codebase).await.unwrap().is_empty());
+    assert!(world.isolation.list_trash(&world.codebase).await.unwrap().is_empty());
     assert_eq!(test.git(&["for-each-ref", "refs/grove"]), "");
     assert!(!made[0].path.parent().unwrap().join(".grove-trash").exists());
-    let error = world.isolation.undo(&world.codebase, &made[0]).await.unwrap_err();
-    assert!(matches!(error, IsolationError::NotInTrash(_)), "{error}");
+    let error = world.isolation.undo_removal(&world.codebase, &made[0]).await.unwrap_err();
+    assert!(matches!(error, EnvironmentError::NotInTrash(_)), "{error}");
 }
 
 both_engines! {
     async fn other_conversations_keep_it_and_an_undo_gives_it_back_to_them(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open(&test, &store).await;
+        let world = EnvironmentsTest::open(&test, &store).await;
         let [ours, theirs] = ["ours", "theirs"].map(|id| ConversationRef { platform: "test".into(), id: id.into() });
         let with = |conversation: &ConversationRef| {
-            let mut wish = task("x");
+            let mut wish = task_request("x");
             wish.conversation = Some(conversation.clone());
             wish
         };
-        let environment = world.isolation.create(&world.codebase, &with(&ours)).await.unwrap().environment;
-        world.isolation.create(&world.codebase, &with(&theirs)).await.unwrap();
-        let wish = RemovalWish { asker: Asker::Conversation(ours.clone()), ..RemovalWish::default() };
-        let error = world.isolation.remove(&world.codebase, &environment, &wish).await.unwrap_err();
-        let IsolationError::Refused(refusal) = error else { panic!("{error}") };
+        let environment = world.isolation.create_environment(&world.codebase, &with(&ours)).await.unwrap().environment;
+        world.isolation.create_environment(&world.codebase, &with(&theirs)).await.unwrap();
+        let wish = RemoveOptions { asker: RemovalRequester::Conversation(ours.clone()), ..RemoveOptions::default() };
+        let error = world.isolation.remove_environment(&world.codebase, &environment, &wish).await.unwrap_err();
+        let EnvironmentError::Refused(refusal) = error else { panic!("{error}") };
         assert_eq!(refusal.reasons.len(), 1);
         assert_eq!(refusal.reasons[0].0, Question::Conversations);
         // From the terminal a conversation that only remembers it is no reason.
-        let removed = world.isolation.remove(&world.codebase, &environment, &RemovalWish::default()).await.unwrap();
-        assert!(matches!(removed, Removed::Trashed { .. }));
+        let removed = world.isolation.remove_environment(&world.codebase, &environment, &RemoveOptions::default()).await.unwrap();
+        assert!(matches!(removed, RemoveOutcome::Trashed { .. }));
         assert_eq!(world.store.bound_environment(&ours).await.unwrap(), None);
         // One of them goes on elsewhere; the other is given back.
-        let mut other = task("y");
+        let mut other = task_request("y");
         other.conversation = Some(theirs.clone());
-        let elsewhere = world.isolation.create(&world.codebase, &other).await.unwrap().environment;
-        world.isolation.undo(&world.codebase, &environment).await.unwrap();
+        let elsewhere = world.isolation.create_environment(&world.codebase, &other).await.unwrap().environment;
+        world.isolation.undo_removal(&world.codebase, &environment).await.unwrap();
         assert_eq!(world.store.bound_environment(&ours).await.unwrap(), Some(environment.id));
         assert_eq!(world.store.bound_environment(&theirs).await.unwrap(), Some(elsewhere.id));
     }
 
     async fn a_message_during_a_removal_gets_a_fresh_environment(store: TestStore) {
         let test = TestRepo::new();
-        let world = World::open(&test, &store).await;
+        let world = EnvironmentsTest::open(&test, &store).await;
         let conversation = ConversationRef { platform: "test".into(), id: "c".into() };
-        let mut wish = task("x");
+        let mut wish = task_request("x");
         wish.conversation = Some(conversation.clone());
         for round in 0..20 {
-            let first = world.isolation.create(&world.codebase, &wish).await.unwrap().environment;
-            let none = RemovalWish::default();
+            let first = world.isolation.create_environment(&world.codebase, &wish).await.unwrap().environment;
+            let none = RemoveOptions::default();
             let (removed, second) = tokio::join!(
-                world.isolation.remove(&world.codebase, &first, &none),
-                world.isolation.create(&world.codebase, &wish),
+                world.isolation.remove_environment(&world.codebase, &first, &none),
+                world.isolation.create_environment(&world.codebase, &wish),
             );
             let second = second.unwrap();
-            let now = world.store.environment(second.environment.id).await.unwrap().unwrap();
+            let now = world.store.find_environment(second.environment.id).await.unwrap().unwrap();
             let bound = world.store.bound_environment(&conversation).await.unwrap();
             match removed {
-                // The one that was chosen before the removal began is told so by its lock and
-                // status; nobody is left with a deleted folder.
+                // A request that chose the environment before the removal began learns of the removal
+                // from the lock and the status; no caller is left with a deleted folder.
                 Ok(_) if now.id == first.id => {
                     assert_eq!((now.status, bound), (Status::Destroyed, None), "round {round}");
                 }
@@ -234,29 +240,34 @@ both_engines! {
 
 #[tokio::test]
 async fn what_changed_since_somebody_looked_is_asked_again() {
-    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
-    let world = World::open(&test, &store).await;
-    let environment = world.isolation.create(&world.codebase, &task("x")).await.unwrap().environment;
-    let seen = async || match world.isolation.plan_removal(&world.codebase, &environment, &Asker::Person).await.unwrap()
+    let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
+    let world = EnvironmentsTest::open(&test, &store).await;
+    let environment =
+        world.isolation.create_environment(&world.codebase, &task_request("x")).await.unwrap().environment;
+    let seen = async || match world
+        .isolation
+        .plan_removal(&world.codebase, &environment, &RemovalRequester::Person)
+        .await
+        .unwrap()
     {
-        Plan::Remove(removable) => removable.fingerprint().clone(),
+        RemovalPlan::Remove(removable) => removable.seen_fingerprint().clone(),
         other => panic!("{other:?}"),
     };
     let first = seen().await;
     assert_eq!(seen().await, first, "a look changes nothing");
     fs::write(environment.path.join("new"), "x").unwrap();
-    let wish = RemovalWish { seen: Some(first), ..forced() };
-    let error = world.isolation.remove(&world.codebase, &environment, &wish).await.unwrap_err();
-    assert!(matches!(error, IsolationError::ChangedMeanwhile { .. }), "{error}");
+    let wish = RemoveOptions { seen: Some(first), ..forced_removal() };
+    let error = world.isolation.remove_environment(&world.codebase, &environment, &wish).await.unwrap_err();
+    assert!(matches!(error, EnvironmentError::ChangedMeanwhile { .. }), "{error}");
     assert!(environment.path.join("new").exists());
     let second = seen().await;
     test.git_in(&environment.path, &["add", "new"]);
     assert_ne!(seen().await, second, "the index");
-    let wish = RemovalWish { seen: Some(seen().await), ..forced() };
-    world.isolation.remove(&world.codebase, &environment, &wish).await.unwrap();
+    let wish = RemoveOptions { seen: Some(seen().await), ..forced_removal() };
+    world.isolation.remove_environment(&world.codebase, &environment, &wish).await.unwrap();
     // A new one for the same work is made as ever.
-    let next = world.isolation.create(&world.codebase, &task("x")).await.unwrap();
-    assert!(matches!(next.how, How::Created(_)));
+    let next = world.isolation.create_environment(&world.codebase, &task_request("x")).await.unwrap();
+    assert!(matches!(next.how, CreateMethod::Created(_)));
 }
 
 /// The index of a worktree with one of its names replaced by another of the same length, as a program
@@ -280,24 +291,25 @@ fn forge_index_name(index: &std::path::Path, name: &str, forged: &str) {
 
 #[tokio::test]
 async fn an_index_with_names_outside_of_the_trash_reaches_no_file_there() {
-    let (test, store) = (TestRepo::new(), TestStore::new(Engine::Sqlite));
-    test.write("d2/a.txt", "precious\n");
-    test.commit("files");
-    let world = World::open(&test, &store).await;
-    let environment = world.isolation.create(&world.codebase, &task("x")).await.unwrap().environment;
+    let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
+    test.write_file("d2/a.txt", "precious\n");
+    test.commit_all("files");
+    let world = EnvironmentsTest::open(&test, &store).await;
+    let environment =
+        world.isolation.create_environment(&world.codebase, &task_request("x")).await.unwrap().environment;
     // Where the files will be, seen from the top of the file system.
     let files = environment.path.parent().unwrap().join(".grove-trash").join(environment.id.to_string());
     let up = "../".repeat(files.components().count() - 1);
     let outside = format!("{up}{}", test.path().join("d2/a.txt").strip_prefix("/").unwrap().display());
     let stand_in = "d2/a.txt".to_owned() + &"x".repeat(outside.len() - 8);
-    let id = test.sha("HEAD:d2/a.txt");
+    let id = test.resolve_sha("HEAD:d2/a.txt");
     test.git_in(&environment.path, &["update-index", "--add", "--cacheinfo", &format!("100644,{id},{stand_in}")]);
     let index = test.git_in(&environment.path, &["rev-parse", "--path-format=absolute", "--git-path", "index"]);
     forge_index_name(std::path::Path::new(&index), &stand_in, &outside);
     let listed = test.git_in(&environment.path, &["ls-files"]);
     assert!(listed.lines().any(|name| name.ends_with("d2/a.txt") && name.contains("..")), "{listed}");
 
-    world.isolation.hibernate(&world.codebase, &environment).await.unwrap();
+    world.isolation.hibernate_environment(&world.codebase, &environment).await.unwrap();
     assert!(!files.join("d2/a.txt").exists(), "what git holds is compacted");
     assert_eq!(fs::read_to_string(test.path().join("d2/a.txt")).unwrap(), "precious\n", "deleted outside of the trash");
 
@@ -307,10 +319,10 @@ async fn an_index_with_names_outside_of_the_trash_reaches_no_file_there() {
     let good = fs::read(&list).unwrap();
     fs::remove_file(test.path().join("d2/a.txt")).unwrap();
     fs::write(&list, [good.as_slice(), format!("{id} 644 0 0 9\t{outside}\0").as_bytes()].concat()).unwrap();
-    let error = world.isolation.wake(&world.codebase, &environment).await.unwrap_err();
+    let error = world.isolation.wake_environment(&world.codebase, &environment).await.unwrap_err();
     assert!(error.to_string().contains("list cannot be read"), "{error}");
     assert!(!test.path().join("d2/a.txt").exists(), "written outside of the trash");
     fs::write(&list, good).unwrap();
-    world.isolation.wake(&world.codebase, &environment).await.unwrap();
+    world.isolation.wake_environment(&world.codebase, &environment).await.unwrap();
     assert_eq!(fs::read_to_string(environment.path.join("d2/a.txt")).unwrap(), "precious\n");
 }

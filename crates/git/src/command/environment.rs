@@ -1,17 +1,17 @@
-//! The environment of every git: built from nothing.
+//! The environment variables of every git process, built from an empty environment.
 //!
-//! The server's own environment holds secrets (`GITHUB_TOKEN`, `DATABASE_URL`), and git runs programs
-//! that a repository's config names. So git gets what is listed here and nothing else.
+//! The server's own environment holds secrets (`GITHUB_TOKEN`, `DATABASE_URL`), and git runs programs that a
+//! repository's config names. So git gets the variables that are listed here and nothing else.
 
 use std::ffi::{OsStr, OsString};
 
-/// Variables of the caller that every call gets: where programs, the person's git config and temporary
-/// files are, and which time it is.
-const KEPT: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "TZ"];
+/// Variables of the caller that every call gets: the locations of programs, of the person's git config and of
+/// temporary files, and the time zone.
+const KEPT_VARIABLES: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "TZ"];
 
-/// Variables of the caller that a call to a remote gets besides: how to reach it, how to trust it, and
-/// where the person's own ssh agent and credential helpers are.
-const KEPT_FOR_REMOTES: [&str; 18] = [
+/// Variables of the caller that only a call to a remote gets: how to reach it, how to trust it, and the
+/// locations of the person's own ssh agent and credential helpers.
+const REMOTE_CALL_VARIABLES: [&str; 18] = [
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
     "XDG_RUNTIME_DIR",
@@ -32,7 +32,7 @@ const KEPT_FOR_REMOTES: [&str; 18] = [
     "SSL_CERT_DIR",
 ];
 
-const PINNED: [(&str, &str); 12] = [
+const PINNED_VARIABLES: [(&str, &str); 12] = [
     ("LC_ALL", "C"),
     ("LANGUAGE", ""),
     ("TERM", "dumb"),
@@ -47,14 +47,16 @@ const PINNED: [(&str, &str); 12] = [
     ("SSH_ASKPASS_REQUIRE", "never"),
 ];
 
-/// The variables of a call; `to_remote`: it talks to one.
+/// Returns the variables of a call; `to_remote` is set if it connects to a remote.
 pub(crate) fn of_call(to_remote: bool) -> impl Iterator<Item = (&'static OsStr, OsString)> {
-    let remote = KEPT_FOR_REMOTES.iter().filter(move |_| to_remote);
-    let kept = KEPT.iter().chain(remote).filter_map(|name| Some((OsStr::new(*name), std::env::var_os(name)?)));
-    kept.chain(PINNED.iter().map(|(name, value)| (OsStr::new(*name), OsString::from(value))))
+    let remote = REMOTE_CALL_VARIABLES.iter().filter(move |_| to_remote);
+    let kept =
+        KEPT_VARIABLES.iter().chain(remote).filter_map(|name| Some((OsStr::new(*name), std::env::var_os(name)?)));
+    kept.chain(PINNED_VARIABLES.iter().map(|(name, value)| (OsStr::new(*name), OsString::from(value))))
 }
 
-/// The variables that give git settings for one call. Unlike `-c`, their names may hold anything.
+/// Returns the variables that give git settings for one call. Unlike `-c`, they allow any character
+/// in a name.
 pub(crate) fn of_settings(settings: &[(String, String)]) -> Vec<(String, String)> {
     if settings.is_empty() {
         return Vec::new();

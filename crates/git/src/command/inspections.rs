@@ -1,8 +1,8 @@
-//! Looks at a worktree that an agent can write: one at a time in each worktree.
+//! Inspections of worktrees that an agent can write: one at a time in each worktree.
 //!
-//! Git can be made to wait there for ever, for example by a `.gitattributes` that is a pipe. Such a
-//! worktree may take one place of those that run, not all of them. Equal calls that wait for their turn
-//! become one: it begins after all of them asked, so its answer is as new as each of them wants it.
+//! Git can be made to wait there forever, for example by a `.gitattributes` that is a pipe. Such a worktree
+//! may occupy one slot of the running calls, not all of them. Equal calls that wait for their turn become
+//! one: it starts after all of them asked, so its answer is fresh enough for each of them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,41 +13,41 @@ use tokio::sync::{Mutex as TurnMutex, watch};
 use tokio::time::timeout;
 
 use crate::GitError;
-use crate::command::Ended;
+use crate::command::FinishedCall;
 
-/// What a call gets that waited long for its turn.
-const LEAST_TIME: Duration = Duration::from_secs(2);
+/// The minimum time for a call that waited long for its turn.
+const MIN_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is under way in each worktree.
+/// The calls that are running or waiting in each worktree.
 #[derive(Debug, Default)]
-pub(crate) struct Inspections {
-    worktrees: Mutex<HashMap<PathBuf, Arc<WorktreeInspections>>>,
+pub(crate) struct InspectionQueues {
+    worktrees: Mutex<HashMap<PathBuf, Arc<WorktreeInspectionQueue>>>,
 }
 
 #[derive(Debug, Default)]
-struct WorktreeInspections {
+struct WorktreeInspectionQueue {
     turn: TurnMutex<()>,
-    /// Calls that have not begun, by what makes them equal.
-    waiting: Mutex<HashMap<String, watch::Receiver<Option<Answer>>>>,
+    /// Calls that have not started, by the key that makes them equal.
+    waiting: Mutex<HashMap<String, watch::Receiver<Option<InspectionResult>>>>,
 }
 
-type Answer = Result<Ended, GitError>;
+type InspectionResult = Result<FinishedCall, GitError>;
 
-impl Inspections {
+impl InspectionQueues {
     /// Runs `call` when it is this worktree's turn, or shares the answer of an equal call that has not
-    /// begun yet. A turn that does not come within `limit` is a time-out.
+    /// started yet. A turn that does not come within `limit` is a timeout.
     pub(crate) async fn take_turn(
         &self,
         worktree: &Path,
         key: String,
         what: String,
         limit: Duration,
-        call: impl AsyncFnOnce(Duration) -> Answer,
-    ) -> Answer {
-        let here = Arc::clone(lock(&self.worktrees).entry(worktree.to_owned()).or_default());
+        call: impl AsyncFnOnce(Duration) -> InspectionResult,
+    ) -> InspectionResult {
+        let here = Arc::clone(lock_mutex(&self.worktrees).entry(worktree.to_owned()).or_default());
         let answer = here.run_or_share(key, what, limit, call).await;
-        // The last to leave takes the entry away.
-        let mut worktrees = lock(&self.worktrees);
+        // The last call to leave removes the entry.
+        let mut worktrees = lock_mutex(&self.worktrees);
         drop(here);
         if worktrees.get(worktree).is_some_and(|left| Arc::strong_count(left) == 1) {
             worktrees.remove(worktree);
@@ -56,17 +56,17 @@ impl Inspections {
     }
 }
 
-impl WorktreeInspections {
+impl WorktreeInspectionQueue {
     async fn run_or_share(
         &self,
         key: String,
         what: String,
         limit: Duration,
-        call: impl AsyncFnOnce(Duration) -> Answer,
-    ) -> Answer {
+        call: impl AsyncFnOnce(Duration) -> InspectionResult,
+    ) -> InspectionResult {
         let began = Instant::now();
         let (leader, mut shared) = {
-            let mut waiting = lock(&self.waiting);
+            let mut waiting = lock_mutex(&self.waiting);
             match waiting.get(&key).filter(|shared| shared.has_changed().is_ok()) {
                 Some(shared) => (None, shared.clone()),
                 None => {
@@ -78,16 +78,17 @@ impl WorktreeInspections {
         };
         let Some(leader) = leader else {
             let answered = shared.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
-            // The one that asked was cancelled before it had an answer: this one asks by itself.
+            // The call that would have answered was cancelled before it had an answer: this one
+            // runs by itself.
             return match answered {
                 Some(answer) => answer,
                 None => self.run_alone(what, limit, began, call).await,
             };
         };
-        let begins = Begins { waiting: &self.waiting, key };
+        let begins = WaitingCallGuard { waiting: &self.waiting, key };
         let answer = match timeout(limit, self.turn.lock()).await {
             Ok(_turn) => {
-                // From here on an equal call must ask anew.
+                // From here on an equal call must start its own.
                 drop(begins);
                 call(time_left(limit, began)).await
             }
@@ -105,8 +106,8 @@ impl WorktreeInspections {
         what: String,
         limit: Duration,
         began: Instant,
-        call: impl AsyncFnOnce(Duration) -> Answer,
-    ) -> Answer {
+        call: impl AsyncFnOnce(Duration) -> InspectionResult,
+    ) -> InspectionResult {
         match timeout(time_left(limit, began), self.turn.lock()).await {
             Ok(_turn) => call(time_left(limit, began)).await,
             Err(_) => Err(GitError::TimedOut { what, after: limit }),
@@ -114,25 +115,25 @@ impl WorktreeInspections {
     }
 }
 
-/// What is left of the time that a call may take, waiting included. A little, at least: one that comes
-/// late still deserves an answer if it is quick.
+/// Returns the rest of the time that a call may take, waiting included. At least a little: a late call still
+/// gets an answer if it is quick.
 fn time_left(limit: Duration, began: Instant) -> Duration {
-    limit.saturating_sub(began.elapsed()).max(LEAST_TIME)
+    limit.saturating_sub(began.elapsed()).max(MIN_CALL_TIMEOUT)
 }
 
-/// Takes a call out of those that wait, also when it is cancelled.
-struct Begins<'a> {
-    waiting: &'a Mutex<HashMap<String, watch::Receiver<Option<Answer>>>>,
+/// Removes a call from the waiting ones, also when it is cancelled.
+struct WaitingCallGuard<'a> {
+    waiting: &'a Mutex<HashMap<String, watch::Receiver<Option<InspectionResult>>>>,
     key: String,
 }
 
-impl Drop for Begins<'_> {
+impl Drop for WaitingCallGuard<'_> {
     fn drop(&mut self) {
-        lock(self.waiting).remove(&self.key);
+        lock_mutex(self.waiting).remove(&self.key);
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -146,13 +147,13 @@ mod tests {
 
     use super::*;
 
-    fn answer(text: &str) -> Answer {
+    fn successful_answer(text: &str) -> InspectionResult {
         Ok((ExitStatus::from_raw(0), text.as_bytes().to_vec(), String::new()))
     }
 
     #[tokio::test]
     async fn equal_calls_that_wait_become_one_and_begin_after_they_were_asked_for() {
-        let (inspections, begun, go) = (Inspections::default(), AtomicUsize::new(0), Notify::new());
+        let (inspections, begun, go) = (InspectionQueues::default(), AtomicUsize::new(0), Notify::new());
         let limit = Duration::from_secs(10);
         let ask = |key: &str| {
             inspections.take_turn(Path::new("/w"), key.to_owned(), "status".to_owned(), limit, async |_| {
@@ -160,12 +161,12 @@ mod tests {
                 if count == 0 {
                     go.notified().await;
                 }
-                answer(&count.to_string())
+                successful_answer(&count.to_string())
             })
         };
-        let text = |answer: Answer| String::from_utf8(answer.unwrap().1).unwrap();
+        let text = |answer: InspectionResult| String::from_utf8(answer.unwrap().1).unwrap();
         let release = async {
-            // Polled after the others: they all wait by now.
+            // Polled after the others: all of them are waiting by now.
             assert_eq!(begun.load(Ordering::SeqCst), 1);
             go.notify_one();
         };
@@ -176,16 +177,16 @@ mod tests {
         assert_ne!(second, "0", "not the answer of a call that began before they asked");
         assert_ne!(text(other), second);
         assert_eq!(begun.load(Ordering::SeqCst), 3);
-        assert!(lock(&inspections.worktrees).is_empty(), "nothing is left behind");
+        assert!(lock_mutex(&inspections.worktrees).is_empty(), "nothing is left behind");
     }
 
     #[tokio::test]
     async fn a_stuck_call_is_waited_for_no_longer_than_the_limit_and_other_worktrees_do_not_wait() {
-        let inspections = Inspections::default();
+        let inspections = InspectionQueues::default();
         let ask = |worktree: &'static str, limit: u64, stuck: bool| {
             let (limit, name) = (Duration::from_millis(limit), worktree.to_owned());
             inspections.take_turn(Path::new(worktree), name, "status".to_owned(), limit, async move |left| {
-                if stuck { std::future::pending().await } else { answer(&format!("{left:?}")) }
+                if stuck { std::future::pending().await } else { successful_answer(&format!("{left:?}")) }
             })
         };
         let first = ask("/stuck", 1000, true);

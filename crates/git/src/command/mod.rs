@@ -1,18 +1,18 @@
 //! The one builder that spawns git.
 //!
-//! Promises, for every call:
-//! * git's environment is built from nothing ([`self::environment`]): no secret of the server reaches
+//! Every call has these guarantees:
+//! * git's environment is built from an empty one ([`self::environment`]): no secret of the server reaches
 //!   it, the locale is pinned, prompts, hooks, fsmonitor, pagers, external diff, signatures, automatic
 //!   maintenance and recursion into submodules are off;
-//! * a call that does not end in its time is ended together with everything it started, also
-//!   what left its process group;
-//! * at most two git processes per core run at once; one that waits for a remote or for a broken
-//!   worktree gives its place to the others after a second;
-//! * where Grovekeeper only looks at a worktree, one call at a time runs there ([`self::inspections`]), and
+//! * a call that exceeds its timeout is ended together with everything it started, also processes that left
+//!   its process group;
+//! * at most two git processes per core run at once; one that waits for a remote or for a broken worktree
+//!   gives its slot to the others after a second;
+//! * where Grovekeeper only inspects a worktree, one call at a time runs there ([`self::inspections`]), and
 //!   none of the programs that the repository's own config names ([`self::planted`]);
 //! * a failure is typed and carries git's useful line, without credentials.
 //!
-//! Names that come from outside go behind `--end-of-options` or `--`; that is the caller's part.
+//! Names that come from outside go after `--end-of-options` or `--`; the caller is responsible for that.
 
 pub mod credentials;
 mod environment;
@@ -30,9 +30,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use credentials::{Keyring, SecretPipe, Shown};
-use inspections::Inspections;
-use planted::{ConfigFiles, Programs};
+use credentials::{CredentialProvider, RemoteCredential, SecretPipe};
+use inspections::InspectionQueues;
+use planted::{BlockedPrograms, ConfigFiles};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
@@ -41,19 +41,22 @@ use tokio::sync::{Notify, Semaphore};
 use crate::error::GitError;
 use crate::{processes, redact};
 
-/// Reads and small writes.
-const QUICK: Duration = Duration::from_secs(60);
-/// Checkouts, fetches, clones.
-const LONG: Duration = Duration::from_secs(15 * 60);
-/// How much of git's output is read at once, at least.
+/// For reads and small writes.
+const QUICK_CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// For checkouts, fetches, clones.
+const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// The minimum number of bytes of git's output to read at once.
 const PIPE_READ_SIZE: usize = 8 * 1024;
-/// From asking a process to end to ending it, and from git's end to giving up on its pipes.
-const GRACE: Duration = Duration::from_secs(2);
+/// The time from asking a process to end until killing it, and from git's exit until giving up on
+/// its pipes.
+const PROCESS_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Status, diff and the like in a worktree that an agent can write; what takes longer is unknown.
+/// For status, diff and the like in a worktree that an agent can write; if it takes longer, the
+/// result is unknown.
 pub(crate) const INSPECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a call that may be waiting for something else keeps its place among those that run.
-const PLACE_KEPT: Duration = Duration::from_secs(1);
+/// The time that a call that may be waiting for something else keeps its slot among the running
+/// calls.
+const CALL_SLOT_DURATION: Duration = Duration::from_secs(1);
 
 const PINNED_CONFIG: [&str; 17] = [
     "core.hooksPath=/dev/null",
@@ -75,34 +78,34 @@ const PINNED_CONFIG: [&str; 17] = [
     "log.showSignature=false",
 ];
 
-/// Where git runs.
+/// The location that git runs in.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
-    /// In a directory: git looks for the repository itself. For paths that a person gave.
+pub enum GitLocation<'a> {
+    /// A directory: git looks for the repository itself. For paths that a person gave.
     Dir(&'a Path),
-    /// In a repository's common directory: refs, objects, config. No index, no files.
+    /// A repository's common directory: refs, objects, config. No index, no files.
     Repository(&'a Path),
-    /// In a worktree with all three directories pinned, so that nothing inside the tree (a
-    /// rewritten `.git`) can send git elsewhere.
+    /// A worktree with all three directories pinned, so that nothing inside the tree (a rewritten
+    /// `.git`) can send git elsewhere.
     Worktree { work_tree: &'a Path, git_dir: &'a Path, common_dir: &'a Path },
 }
 
-/// A git program and the right to run so many of it at once. Clones share the limit.
+/// A git program and the limit of its concurrent processes. Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct Git {
     program: PathBuf,
     permits: Arc<Semaphore>,
-    interrupt: Arc<Interrupt>,
-    inspections: Arc<Inspections>,
+    interrupt: Arc<InterruptSignal>,
+    inspections: Arc<InspectionQueues>,
     pub(crate) configs: Arc<ConfigFiles>,
-    pub(crate) keyring: Option<Arc<dyn Keyring>>,
+    pub(crate) keyring: Option<Arc<dyn CredentialProvider>>,
 }
 
-/// The wish that what runs now ends.
+/// A request to end the running calls.
 #[derive(Debug, Default)]
-struct Interrupt {
+struct InterruptSignal {
     running: AtomicUsize,
-    /// Asked for while nothing ran: the next call has it.
+    /// The request came while nothing ran: it applies to the next call.
     pending: AtomicBool,
     now: Notify,
 }
@@ -122,17 +125,17 @@ impl Git {
     }
 
     /// Ends the calls that are running now, each with everything it started, or else the next one.
-    /// Calls made later run as usual: whoever was interrupted still has to clean up.
-    pub fn interrupt(&self) {
+    /// Calls made later run as usual: the interrupted caller still has to clean up.
+    pub fn interrupt_calls(&self) {
         if self.interrupt.running.load(Ordering::SeqCst) == 0 {
             self.interrupt.pending.store(true, Ordering::SeqCst);
         }
         self.interrupt.now.notify_waiters();
     }
 
-    /// Begins a call of `git <subcommand>`.
-    pub fn command<'a>(&'a self, place: Place<'a>, subcommand: &'static str) -> Invocation<'a> {
-        Invocation {
+    /// Creates a call of `git <subcommand>`.
+    pub fn new_command<'a>(&'a self, place: GitLocation<'a>, subcommand: &'static str) -> GitInvocation<'a> {
+        GitInvocation {
             git: self,
             place,
             subcommand,
@@ -141,7 +144,7 @@ impl Git {
             settings: Vec::new(),
             env: Vec::new(),
             stdin: None,
-            limit: QUICK,
+            limit: QUICK_CALL_TIMEOUT,
             silence_limit: None,
             session: false,
             inspects: false,
@@ -150,19 +153,19 @@ impl Git {
         }
     }
 
-    /// `git --version` as numbers.
-    pub async fn version(&self) -> Result<(u32, u32), GitError> {
-        let said = self.command(Place::Dir(Path::new("/")), "version").text().await?;
+    /// Returns the numbers of `git --version`.
+    pub async fn git_version(&self) -> Result<(u32, u32), GitError> {
+        let said = self.new_command(GitLocation::Dir(Path::new("/")), "version").run_to_text().await?;
         let mut numbers = said.split_whitespace().nth(2).unwrap_or_default().split('.').map(str::parse);
         match (numbers.next(), numbers.next()) {
             (Some(Ok(major)), Some(Ok(minor))) => Ok((major, minor)),
-            _ => Err(GitError::unreadable("version", said)),
+            _ => Err(GitError::unreadable_output("version", said)),
         }
     }
 }
 
-/// The path of a program that is only named, where it is found. Looked for once: with an environment of
-/// its own, a child that is only named would have to be forked, which is slower than spawning it.
+/// Finds the path of a program that is given by name only. It is searched for once: with an environment of
+/// its own, a child that is given by name would have to be forked, which is slower than spawning it.
 fn find_program(program: PathBuf) -> PathBuf {
     if program.components().count() > 1 {
         return program;
@@ -175,21 +178,21 @@ fn find_program(program: PathBuf) -> PathBuf {
 }
 
 #[derive(Debug)]
-pub struct Output {
+pub struct GitOutput {
     pub code: i32,
     pub stdout: Vec<u8>,
     pub stderr: String,
 }
 
-/// One call of git, being put together.
+/// One call of git that is being assembled.
 #[derive(Debug)]
-pub struct Invocation<'a> {
+pub struct GitInvocation<'a> {
     git: &'a Git,
-    place: Place<'a>,
+    place: GitLocation<'a>,
     subcommand: &'static str,
     args: Vec<OsString>,
     config: Vec<String>,
-    /// Settings whose names may hold anything, such as `=`.
+    /// Settings whose names may contain any character, such as `=`.
     settings: Vec<(String, String)>,
     env: Vec<(OsString, OsString)>,
     stdin: Option<Vec<u8>>,
@@ -197,14 +200,14 @@ pub struct Invocation<'a> {
     silence_limit: Option<Duration>,
     session: bool,
     inspects: bool,
-    disarmed: Option<Programs>,
-    shown: Option<Shown>,
+    disarmed: Option<BlockedPrograms>,
+    shown: Option<RemoteCredential>,
 }
 
-/// How a call ended, and what it wrote to stdout and stderr.
-pub(crate) type Ended = (ExitStatus, Vec<u8>, String);
+/// The exit status of a call, and its stdout and stderr.
+pub(crate) type FinishedCall = (ExitStatus, Vec<u8>, String);
 
-impl Invocation<'_> {
+impl GitInvocation<'_> {
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
@@ -215,107 +218,108 @@ impl Invocation<'_> {
         self
     }
 
-    /// One more `-c key=value`.
-    pub fn config(mut self, setting: impl Into<String>) -> Self {
+    /// Adds one `-c key=value`.
+    pub fn with_config(mut self, setting: impl Into<String>) -> Self {
         self.config.push(setting.into());
         self
     }
 
-    /// Settings for this call, whatever their names hold.
-    pub(crate) fn settings(mut self, settings: impl IntoIterator<Item = (String, String)>) -> Self {
+    /// Adds settings for this call; their names may contain any character.
+    pub(crate) fn with_settings(mut self, settings: impl IntoIterator<Item = (String, String)>) -> Self {
         self.settings.extend(settings);
         self
     }
 
-    /// A variable for this call only, such as `GIT_INDEX_FILE`.
-    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    /// Sets a variable for this call only, such as `GIT_INDEX_FILE`.
+    pub fn with_env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
-    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+    pub fn with_stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
     }
 
-    /// Work that grows with the repository.
-    pub fn long(mut self) -> Self {
-        self.limit = LONG;
+    /// Allows the time for work that grows with the repository.
+    pub fn with_long_timeout(mut self) -> Self {
+        self.limit = LONG_CALL_TIMEOUT;
         self
     }
 
-    /// Talks to a remote: long, and in a session of its own so that ssh finds no terminal to ask.
-    pub fn network(mut self) -> Self {
+    /// Marks the call as one that connects to a remote: it may take long, and runs in a session of
+    /// its own so that ssh finds no terminal to prompt on.
+    pub fn with_network_access(mut self) -> Self {
         self.session = true;
-        self.long()
+        self.with_long_timeout()
     }
 
-    /// Only looks at a worktree that an agent can write: one call at a time there, equal calls share an
-    /// answer, none takes longer than [`INSPECT_TIMEOUT`], and nothing that the repository's own config
-    /// names runs or is fetched.
+    /// Marks the call as one that only inspects a worktree that an agent can write: one call at a time runs
+    /// there, equal calls share an answer, none takes longer than [`INSPECT_TIMEOUT`], and nothing that the
+    /// repository's own config names is run or fetched.
     pub fn inspecting_worktree(mut self) -> Self {
         self.inspects = true;
         self.inspecting_index()
     }
 
-    /// The same for a call that reads none of the worktree's own `.gitattributes` and `.gitignore`, and
-    /// so cannot be made to wait by them: it does not wait for others.
+    /// Marks the call as an inspection that reads none of the worktree's own `.gitattributes` and
+    /// `.gitignore`. They cannot make it wait, so it does not wait for other inspections.
     pub fn inspecting_index(mut self) -> Self {
         self.limit = INSPECT_TIMEOUT;
         let fixed = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none"), ("GIT_SSH_COMMAND", "false")];
         self.env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
-        self.disarmed(Programs::All)
+        self.without_programs(BlockedPrograms::All)
     }
 
-    /// Runs none of these programs that the repository's own config names.
-    pub(crate) fn disarmed(mut self, programs: Programs) -> Self {
+    /// Prevents these programs, which the repository's own config names, from running.
+    pub(crate) fn without_programs(mut self, programs: BlockedPrograms) -> Self {
         self.disarmed = Some(programs);
         self
     }
 
-    /// Shows this to the remote.
-    pub(crate) fn showing(mut self, shown: Option<Shown>) -> Self {
+    /// Sends this credential to the remote.
+    pub(crate) fn with_credential(mut self, shown: Option<RemoteCredential>) -> Self {
         self.shown = shown;
         self
     }
 
-    pub fn limit(mut self, limit: Duration) -> Self {
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Ends the call when it writes nothing for so long: for one that says how far it has come.
+    /// Ends the call when it writes nothing for this long: for a call that reports its progress.
     pub(crate) fn silence_limit(mut self, limit: Duration) -> Self {
         self.silence_limit = Some(limit);
         self
     }
 
-    /// Runs and insists on exit code 0.
-    pub async fn run(self) -> Result<Output, GitError> {
+    /// Runs the call and requires exit code 0.
+    pub async fn run(self) -> Result<GitOutput, GitError> {
         self.run_for(&[0]).await
     }
 
-    /// Runs and insists on one of `codes`: for commands whose exit code is an answer.
-    pub async fn run_for(self, codes: &[i32]) -> Result<Output, GitError> {
-        let what = self.what();
-        // On the heap: a call is part of every future that asks git something.
+    /// Runs the call and requires one of `codes`: for commands whose exit code is an answer.
+    pub async fn run_for(self, codes: &[i32]) -> Result<GitOutput, GitError> {
+        let what = self.call_name();
+        // Boxed: a call is part of every future that runs git.
         let (status, stdout, stderr) = Box::pin(self.spawn_and_wait()).await?;
         match status.code() {
-            Some(code) if codes.contains(&code) => Ok(Output { code, stdout, stderr }),
+            Some(code) if codes.contains(&code) => Ok(GitOutput { code, stdout, stderr }),
             code => Err(GitError::Failed { what, code, line: useful_line(&stderr, status), stderr }),
         }
     }
 
-    /// Runs and gives the output as text without the newline at its end.
-    pub async fn text(self) -> Result<String, GitError> {
-        let what = self.what();
+    /// Runs the call and returns its output as text without the newline at the end.
+    pub async fn run_to_text(self) -> Result<String, GitError> {
+        let what = self.call_name();
         let output = self.run().await?;
-        let text = String::from_utf8(output.stdout).map_err(|e| GitError::unreadable(&what, e.to_string()))?;
+        let text = String::from_utf8(output.stdout).map_err(|e| GitError::unreadable_output(&what, e.to_string()))?;
         Ok(text.trim_end_matches('\n').to_owned())
     }
 
-    /// The subcommand and its first plain word: what an error names.
-    fn what(&self) -> String {
+    /// Returns the subcommand and its first plain word, which errors name.
+    fn call_name(&self) -> String {
         let verb = self.args.first().and_then(|arg| arg.to_str());
         match verb {
             Some(verb) if verb.bytes().all(|b| b.is_ascii_lowercase()) && self.subcommand == "worktree" => {
@@ -325,17 +329,17 @@ impl Invocation<'_> {
         }
     }
 
-    fn build(&self, mark: &str, secret: Option<&SecretPipe>) -> tokio::process::Command {
+    fn build_process(&self, mark: &str, secret: Option<&SecretPipe>) -> tokio::process::Command {
         let mut command = std::process::Command::new(&self.git.program);
-        command.env_clear().envs(environment::of_call(self.session)).env(processes::MARK, mark);
+        command.env_clear().envs(environment::of_call(self.session)).env(processes::CALL_MARK_VARIABLE, mark);
         match self.place {
-            Place::Dir(dir) => {
+            GitLocation::Dir(dir) => {
                 command.current_dir(dir);
             }
-            Place::Repository(common_dir) => {
+            GitLocation::Repository(common_dir) => {
                 command.current_dir(common_dir).env("GIT_DIR", common_dir);
             }
-            Place::Worktree { work_tree, git_dir, common_dir } => {
+            GitLocation::Worktree { work_tree, git_dir, common_dir } => {
                 command
                     .current_dir(work_tree)
                     .env("GIT_DIR", git_dir)
@@ -346,8 +350,8 @@ impl Invocation<'_> {
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         let mut settings = self.settings.clone();
         if let (Some(shown), Some(secret)) = (&self.shown, secret) {
-            command.env("GIT_ALLOW_PROTOCOL", shown.scheme());
-            settings.extend(shown.settings(secret));
+            command.env("GIT_ALLOW_PROTOCOL", shown.allowed_protocol());
+            settings.extend(shown.helper_settings(secret));
         }
         command.envs(environment::of_settings(&settings));
         for setting in PINNED_CONFIG.iter().copied().chain(self.config.iter().map(String::as_str)) {
@@ -359,19 +363,19 @@ impl Invocation<'_> {
         if !self.session {
             command.process_group(0);
         }
-        prepare_child(&mut command, self.session, secret.map(SecretPipe::reader));
+        prepare_child(&mut command, self.session, secret.map(SecretPipe::reader_fd));
         command.into()
     }
 
-    async fn spawn_and_wait(mut self) -> Result<Ended, GitError> {
+    async fn spawn_and_wait(mut self) -> Result<FinishedCall, GitError> {
         if let Some(programs) = self.disarmed {
-            let settings = planted::disarm(self.git, self.place, programs).await?;
+            let settings = planted::disarm_programs(self.git, self.place, programs).await?;
             self.settings.extend(settings);
         }
         match (self.inspects, self.place) {
-            (true, Place::Worktree { work_tree, .. }) => {
+            (true, GitLocation::Worktree { work_tree, .. }) => {
                 let (inspections, work_tree) = (Arc::clone(&self.git.inspections), work_tree.to_owned());
-                let (key, what, limit) = (self.key(), self.what(), self.limit);
+                let (key, what, limit) = (self.equality_key(), self.call_name(), self.limit);
                 inspections.take_turn(&work_tree, key, what, limit, |left| self.start_and_wait(left)).await
             }
             _ => {
@@ -381,55 +385,60 @@ impl Invocation<'_> {
         }
     }
 
-    /// What makes two calls equal.
-    fn key(&self) -> String {
+    /// Returns the key by which two calls are equal.
+    fn equality_key(&self) -> String {
         format!(
             "{:?} {} {:?} {:?} {:?} {:?}",
             self.place, self.subcommand, self.args, self.config, self.env, self.stdin
         )
     }
 
-    /// Runs it for at most `left`, which is what waiting for its turn left of its time.
-    async fn start_and_wait(self, left: Duration) -> Result<Ended, GitError> {
+    /// Runs the call for at most `left`: its time limit less the time that it waited for its turn.
+    async fn start_and_wait(self, left: Duration) -> Result<FinishedCall, GitError> {
         let mut permit = Some(self.git.permits.acquire().await.expect("the limit is never closed"));
         if self.git.interrupt.pending.swap(false, Ordering::SeqCst) {
-            return Err(GitError::Interrupted { what: self.what() });
+            return Err(GitError::Interrupted { what: self.call_name() });
         }
-        let _counted = Counted::new(&self.git.interrupt.running);
+        let _counted = RunningCallCounter::new(&self.git.interrupt.running);
         let mark = processes::new_mark();
         let failed = |error: io::Error| GitError::Spawn(Arc::new(error));
-        let secret = self.shown.as_ref().map(Shown::pipe).transpose().map_err(failed)?;
-        let child = self.build(&mark, secret.as_ref()).spawn().map_err(|error| match error.kind() {
-            // The same kind means a missing directory, which is not git's fault.
-            io::ErrorKind::NotFound if self.directory().is_dir() => GitError::NotInstalled,
+        let secret = self.shown.as_ref().map(RemoteCredential::open_secret_pipe).transpose().map_err(failed)?;
+        let child = self.build_process(&mark, secret.as_ref()).spawn().map_err(|error| match error.kind() {
+            // `NotFound` is also the error of a missing directory, which does not mean that git is
+            // missing.
+            io::ErrorKind::NotFound if self.working_directory().is_dir() => GitError::NotInstalled,
             _ => failed(error),
         })?;
-        tracing::trace!(subcommand = self.subcommand, args = redact::credentials(&format!("{:?}", self.args)), "git");
-        let mut running = Running { group: child.id().and_then(|id| Pid::from_raw(id as i32)), child };
+        tracing::trace!(
+            subcommand = self.subcommand,
+            args = redact::redact_credentials(&format!("{:?}", self.args)),
+            "git"
+        );
+        let mut running = RunningGit { group: child.id().and_then(|id| Pid::from_raw(id as i32)), child };
 
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let stdin = self.stdin.clone();
         let may_wait = self.session || self.limit == INSPECT_TIMEOUT;
         let status = {
             let heard = Notify::new();
-            let finish = running.finish(stdin, &mut stdout, &mut stderr, &heard);
+            let finish = running.wait_for_exit(stdin, &mut stdout, &mut stderr, &heard);
             tokio::pin!(finish);
             let silence_limit = self.silence_limit.unwrap_or(self.limit);
             let silence = tokio::time::sleep(silence_limit);
             tokio::pin!(silence);
-            let (limit, kept) = (tokio::time::sleep(left), tokio::time::sleep(PLACE_KEPT));
+            let (limit, kept) = (tokio::time::sleep(left), tokio::time::sleep(CALL_SLOT_DURATION));
             tokio::pin!(limit, kept);
             let interrupted = self.git.interrupt.now.notified();
             tokio::pin!(interrupted);
             loop {
                 tokio::select! {
                     status = &mut finish => break Ok(status.map_err(failed)?),
-                    () = &mut limit => break Err(GitError::TimedOut { what: self.what(), after: self.limit }),
+                    () = &mut limit => break Err(GitError::TimedOut { what: self.call_name(), after: self.limit }),
                     () = heard.notified() => silence.as_mut().reset(tokio::time::Instant::now() + silence_limit),
                     () = &mut silence => {
-                        break Err(GitError::TimedOut { what: self.what(), after: silence_limit });
+                        break Err(GitError::TimedOut { what: self.call_name(), after: silence_limit });
                     }
-                    () = &mut interrupted => break Err(GitError::Interrupted { what: self.what() }),
+                    () = &mut interrupted => break Err(GitError::Interrupted { what: self.call_name() }),
                     () = &mut kept, if may_wait && permit.is_some() => drop(permit.take()),
                 }
             }
@@ -442,36 +451,36 @@ impl Invocation<'_> {
             }
         };
         running.group = None;
-        let stderr = redact::credentials(&String::from_utf8_lossy(&stderr));
+        let stderr = redact::redact_credentials(&String::from_utf8_lossy(&stderr));
         Ok((status, stdout, stderr))
     }
 
-    fn directory(&self) -> &Path {
+    fn working_directory(&self) -> &Path {
         match self.place {
-            Place::Dir(dir) | Place::Repository(dir) | Place::Worktree { work_tree: dir, .. } => dir,
+            GitLocation::Dir(dir) | GitLocation::Repository(dir) | GitLocation::Worktree { work_tree: dir, .. } => dir,
         }
     }
 }
 
 /// Counts a call while it runs.
-struct Counted<'a>(&'a AtomicUsize);
+struct RunningCallCounter<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
+impl<'a> RunningCallCounter<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for RunningCallCounter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// What the child does between fork and exec. A new session has no controlling terminal: ssh and
-/// credential helpers cannot ask there. The secret's pipe is inherited by this child and by no other
-/// that is started at the same moment.
+/// Prepares the child between fork and exec. A new session has no controlling terminal, so ssh and credential
+/// helpers cannot prompt there. Only this child inherits the secret's pipe, not another child that is started
+/// at the same moment.
 #[expect(unsafe_code, reason = "only `setsid` and `fcntl`, which are async-signal-safe, run between fork and exec")]
 fn prepare_child(command: &mut std::process::Command, session: bool, secret: Option<RawFd>) {
     if !session && secret.is_none() {
@@ -490,15 +499,15 @@ fn prepare_child(command: &mut std::process::Command, session: bool, secret: Opt
     }
 }
 
-/// A started git. Dropped before its end (the caller was cancelled), it is asked to stop: git
-/// then takes its lock files away.
-struct Running {
+/// A started git. If it is dropped before it ends (the caller was cancelled), it gets a request to
+/// stop: git then removes its lock files.
+struct RunningGit {
     group: Option<Pid>,
     child: Child,
 }
 
-impl Running {
-    async fn finish(
+impl RunningGit {
+    async fn wait_for_exit(
         &mut self,
         stdin: Option<Vec<u8>>,
         stdout: &mut Vec<u8>,
@@ -513,31 +522,31 @@ impl Running {
                 let _ = pipe.write_all(&bytes).await;
             }
         };
-        let pipes = async { tokio::join!(write, drain(out, stdout, heard), drain(err, stderr, heard)) };
+        let pipes = async { tokio::join!(write, drain_pipe(out, stdout, heard), drain_pipe(err, stderr, heard)) };
         tokio::pin!(pipes);
         let status = tokio::select! {
             status = self.child.wait() => status?,
             _ = &mut pipes => return self.child.wait().await,
         };
         // Git has ended. A helper that it left behind (ssh's ControlPersist) may keep the pipes
-        // open for ever; what git itself wrote is in them already.
-        let _ = tokio::time::timeout(GRACE, pipes).await;
+        // open forever; everything that git itself wrote is in them already.
+        let _ = tokio::time::timeout(PROCESS_EXIT_TIMEOUT, pipes).await;
         Ok(status)
     }
 
     async fn end_everything(&mut self, mark: &str) {
         if let Some(group) = self.group.take() {
             let _ = kill_process_group(group, Signal::TERM);
-            let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+            let _ = tokio::time::timeout(PROCESS_EXIT_TIMEOUT, self.child.wait()).await;
             let _ = kill_process_group(group, Signal::KILL);
         }
-        // What a signal to the group cannot reach: children that began a session of their own.
+        // A signal to the group does not reach children that started a session of their own.
         processes::end_marked(mark, &[Signal::KILL]).await;
         let _ = self.child.wait().await;
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGit {
     fn drop(&mut self) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, Signal::TERM);
@@ -545,8 +554,8 @@ impl Drop for Running {
     }
 }
 
-/// Reads a pipe to its end, and tells whenever something came.
-async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, heard: &Notify) {
+/// Reads a pipe to its end, and notifies whenever data arrives.
+async fn drain_pipe(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, heard: &Notify) {
     let Some(mut pipe) = pipe else { return };
     while {
         into.reserve(PIPE_READ_SIZE);
@@ -558,10 +567,10 @@ async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, heard: 
     }
 }
 
-/// The line that says why: git's first `error:` or `fatal:`, since what follows is usually a
-/// consequence.
+/// Returns the line that says why: git's first `error:` or `fatal:`, since the lines after it are
+/// usually consequences.
 fn useful_line(stderr: &str, status: ExitStatus) -> String {
-    // Progress writes over its own line.
+    // Progress output overwrites its own line.
     let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
     let told =
         lines().find_map(|line| line.strip_prefix("fatal:").or_else(|| line.strip_prefix("error:"))).map(str::trim);

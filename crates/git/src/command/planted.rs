@@ -1,8 +1,8 @@
-//! Programs that a repository's own config names.
+//! Blocks the programs that a repository's own config names.
 //!
-//! An agent may have written that config. Git would run a filter, a merge driver or a signer that is
-//! named there, with everything that our git can reach. What a person configured for all repositories
-//! (git-lfs, say) stays as it is.
+//! An agent may have written that config. Git would run a filter, a merge driver or a signer that is named
+//! there, with everything that our git can reach. Programs that a person configured for all repositories
+//! (git-lfs, say) still run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -11,24 +11,29 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::durable::{SMALL, read_plain};
-use crate::{Git, GitError, Place};
+use crate::durable::{MAX_SMALL_FILE_BYTES, read_plain};
+use crate::{Git, GitError, GitLocation};
 
-/// Which programs a call must not run.
+/// The programs that a call must not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Programs {
+pub(crate) enum BlockedPrograms {
     All,
-    /// Merge drivers alone: the call writes files, which filters belong to.
+    /// Merge drivers alone: the call writes files, which need their filters.
     MergeDrivers,
 }
 
-/// The settings for one call that take away what the repository's own config names.
-pub(crate) async fn disarm(git: &Git, place: Place<'_>, programs: Programs) -> Result<Vec<(String, String)>, GitError> {
+/// Returns the settings for one call that disable the programs that the repository's own config
+/// names.
+pub(crate) async fn disarm_programs(
+    git: &Git,
+    place: GitLocation<'_>,
+    programs: BlockedPrograms,
+) -> Result<Vec<(String, String)>, GitError> {
     let (common_dir, git_dir) = match place {
-        Place::Worktree { git_dir, common_dir, .. } => (common_dir, git_dir),
-        Place::Repository(common_dir) => (common_dir, common_dir),
-        // A path that a person gave, or a worktree that nobody has worked in yet.
-        Place::Dir(_) => return Ok(Vec::new()),
+        GitLocation::Worktree { git_dir, common_dir, .. } => (common_dir, git_dir),
+        GitLocation::Repository(common_dir) => (common_dir, common_dir),
+        // A path that a person gave, or a worktree that no agent and no person has worked in yet.
+        GitLocation::Dir(_) => return Ok(Vec::new()),
     };
     let configs = [common_dir.join("config"), git_dir.join("config.worktree")];
     let mut named = false;
@@ -38,25 +43,26 @@ pub(crate) async fn disarm(git: &Git, place: Place<'_>, programs: Programs) -> R
     if !named {
         return Ok(Vec::new());
     }
-    let list = git.command(place, "config").args(["--list", "--show-scope", "--includes", "-z"]);
+    let list = git.new_command(place, "config").args(["--list", "--show-scope", "--includes", "-z"]);
     let listed = Box::pin(list.run()).await?.stdout;
     Ok(settings_against(&listed, programs))
 }
 
-/// What is known of config files, so that one which has not changed is not read for every call.
+/// Results for config files, so that an unchanged file is not read for every call.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigFiles {
     seen: Mutex<HashMap<PathBuf, (FileStamp, bool)>>,
 }
 
-/// What changes with every write of a file. Unlike the time of its content, the time of its last change
-/// cannot be set by hand.
+/// A stamp that changes with every write of a file. Unlike the modification time, the change time cannot be
+/// set by hand.
 type FileStamp = (u64, u64, i64, i64);
 
 impl ConfigFiles {
-    /// Whether a config file has a section that can name a program, or includes another file.
+    /// Tells whether a config file has a section that can name a program, or includes another file.
     fn may_name_programs(&self, config: &Path) -> Result<bool, GitError> {
-        let unreadable = |error: io::Error| GitError::unreadable("config", format!("{}: {error}", config.display()));
+        let unreadable =
+            |error: io::Error| GitError::unreadable_output("config", format!("{}: {error}", config.display()));
         let stamp = match config.symlink_metadata() {
             Ok(meta) => (meta.ino(), meta.len(), meta.ctime(), meta.ctime_nsec()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -66,10 +72,10 @@ impl ConfigFiles {
         if let Some((_, named)) = seen().get(config).filter(|(known, _)| *known == stamp) {
             return Ok(*named);
         }
-        let text = read_plain(config, SMALL).map_err(unreadable)?.to_ascii_lowercase();
+        let text = read_plain(config, MAX_SMALL_FILE_BYTES).map_err(unreadable)?.to_ascii_lowercase();
         let sections: [&[u8]; 3] = [b"[filter", b"[merge", b"[include"];
         let named = sections.iter().any(|section| text.windows(section.len()).any(|window| window == *section));
-        // Only of a file that has been as it is for a while: two writes in one moment have one stamp.
+        // Only for a file that has not changed for a while: two writes in one moment have the same stamp.
         let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs().cast_signed());
         if age > stamp.2 + 2 {
             seen().insert(config.to_owned(), (stamp, named));
@@ -78,17 +84,17 @@ impl ConfigFiles {
     }
 }
 
-/// What git-lfs writes when it is installed for one repository.
-const LFS: [&str; 3] = ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
+/// The commands that git-lfs writes when it is installed for one repository.
+const LFS_FILTER_COMMANDS: [&str; 3] = ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
 
-/// From `<scope> NUL <key> LF <value> NUL…`.
-fn settings_against(listed: &[u8], programs: Programs) -> Vec<(String, String)> {
+/// Parses `<scope> NUL <key> LF <value> NUL…`.
+fn settings_against(listed: &[u8], programs: BlockedPrograms) -> Vec<(String, String)> {
     let mut fields = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let (mut own, mut persons) = (BTreeSet::new(), BTreeMap::new());
     while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
         let (key, value) = entry.split_once('\n').unwrap_or((&entry, ""));
         match &*scope {
-            "local" | "worktree" if !LFS.contains(&value) => drop(own.insert(key.to_owned())),
+            "local" | "worktree" if !LFS_FILTER_COMMANDS.contains(&value) => drop(own.insert(key.to_owned())),
             "global" | "system" => drop(persons.insert(key.to_owned(), value.to_owned())),
             _ => {}
         }
@@ -100,10 +106,10 @@ fn settings_against(listed: &[u8], programs: Programs) -> Vec<(String, String)> 
         };
         let persons_or = |key: &str, otherwise: &str| persons.get(key).cloned().unwrap_or_else(|| otherwise.to_owned());
         match (section, variable) {
-            ("filter", "clean" | "smudge" | "process") if programs == Programs::All => {
+            ("filter", "clean" | "smudge" | "process") if programs == BlockedPrograms::All => {
                 let value = persons_or(&key, "");
                 if value.is_empty() {
-                    // Without it git would give up on the file.
+                    // Without this setting git would fail on the file.
                     settings.insert(format!("{name}.required"), persons_or(&format!("{name}.required"), "false"));
                 }
                 settings.insert(key, value);
@@ -120,7 +126,7 @@ fn settings_against(listed: &[u8], programs: Programs) -> Vec<(String, String)> 
 mod tests {
     use super::*;
 
-    fn against(entries: &[(&str, &str)], programs: Programs) -> Vec<(String, String)> {
+    fn settings_for_entries(entries: &[(&str, &str)], programs: BlockedPrograms) -> Vec<(String, String)> {
         let listed: String = entries.iter().map(|(scope, entry)| format!("{scope}\0{entry}\0")).collect();
         settings_against(listed.as_bytes(), programs)
     }
@@ -147,7 +153,7 @@ mod tests {
             ("merge.ours.driver", "false"),
         ];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(against(&entries, Programs::All), expected);
-        assert_eq!(against(&entries, Programs::MergeDrivers), expected[5..]);
+        assert_eq!(settings_for_entries(&entries, BlockedPrograms::All), expected);
+        assert_eq!(settings_for_entries(&entries, BlockedPrograms::MergeDrivers), expected[5..]);
     }
 }

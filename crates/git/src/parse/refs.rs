@@ -1,12 +1,12 @@
-//! `git for-each-ref` with [`REF_FORMAT`]
+//! Parses `git for-each-ref` with [`REF_FORMAT`].
 
 use grove_model::CommitSha;
 
-use super::shown;
+use super::text_excerpt;
 use crate::GitError;
 
-/// NUL between fields and a newline behind; no ref name or symref target can hold either.
-/// `%(*…)` is the commit behind an annotated tag, and empty for anything else.
+/// NUL between fields and a newline at the end; no ref name or symref target can hold either.
+/// `%(*…)` is the commit of an annotated tag, and empty for anything else.
 pub const REF_FORMAT: &str =
     "%(refname)%00%(objectname)%00%(*objectname)%00%(symref)%00%(committerdate:unix)%(*committerdate:unix)";
 
@@ -15,37 +15,37 @@ pub struct RefLine {
     pub name: String,
     /// The commit, peeled.
     pub at: CommitSha,
-    /// What a symbolic ref points to.
+    /// The target of a symbolic ref.
     pub symref: Option<String>,
-    /// When the commit was made; missing for what is not a commit.
+    /// The time of the commit; missing if the object is not a commit.
     pub committed: Option<i64>,
 }
 
-pub fn refs(output: &[u8]) -> Result<Vec<RefLine>, GitError> {
+pub fn parse_refs(output: &[u8]) -> Result<Vec<RefLine>, GitError> {
     if output.last().is_some_and(|byte| *byte != b'\n') {
-        return Err(unreadable(output));
+        return Err(unreadable_line(output));
     }
-    output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(line).collect()
+    output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse_ref_line).collect()
 }
 
-fn line(line: &[u8]) -> Result<RefLine, GitError> {
-    let text = std::str::from_utf8(line).map_err(|_| unreadable(line))?;
+fn parse_ref_line(line: &[u8]) -> Result<RefLine, GitError> {
+    let text = std::str::from_utf8(line).map_err(|_| unreadable_line(line))?;
     let fields: Vec<&str> = text.split('\0').collect();
-    let [name, id, peeled, symref, committed] = fields[..] else { return Err(unreadable(line)) };
+    let [name, id, peeled, symref, committed] = fields[..] else { return Err(unreadable_line(line)) };
     if name.is_empty() {
-        return Err(unreadable(line));
+        return Err(unreadable_line(line));
     }
     let at = if peeled.is_empty() { id } else { peeled };
     Ok(RefLine {
         name: name.to_owned(),
-        at: at.parse().map_err(|_| unreadable(line))?,
+        at: at.parse().map_err(|_| unreadable_line(line))?,
         symref: (!symref.is_empty()).then(|| symref.to_owned()),
         committed: committed.parse().ok(),
     })
 }
 
-fn unreadable(line: &[u8]) -> GitError {
-    GitError::unreadable("for-each-ref", shown(line))
+fn unreadable_line(line: &[u8]) -> GitError {
+    GitError::unreadable_output("for-each-ref", text_excerpt(line))
 }
 
 #[cfg(test)]
@@ -67,20 +67,20 @@ mod tests {
                 let committed = r.committed.map_or(String::new(), |c| c.to_string());
                 format!("{}\0{}\0\0{}\0{committed}\n", r.name, r.at, r.symref.clone().unwrap_or_default())
             }).collect();
-            prop_assert_eq!(refs(text.as_bytes()).unwrap(), all);
+            prop_assert_eq!(parse_refs(text.as_bytes()).unwrap(), all);
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in any::<Vec<u8>>()) {
-            let _ = refs(&bytes);
+            let _ = parse_refs(&bytes);
         }
     }
 
     #[test]
     fn a_tag_is_peeled_to_its_commit() {
         let (tag, commit) = ("a".repeat(40), "b".repeat(40));
-        let read = refs(format!("refs/tags/v1\0{tag}\0{commit}\0\0\n").as_bytes()).unwrap();
+        let read = parse_refs(format!("refs/tags/v1\0{tag}\0{commit}\0\0\n").as_bytes()).unwrap();
         assert_eq!(read[0].at.as_str(), commit);
-        assert!(refs(b"refs/heads/x").is_err(), "cut off");
+        assert!(parse_refs(b"refs/heads/x").is_err(), "cut off");
     }
 }

@@ -1,10 +1,10 @@
-//! `git worktree list --porcelain -z`
+//! Parses `git worktree list --porcelain -z`.
 
 use std::path::PathBuf;
 
 use grove_model::CommitSha;
 
-use super::{path, shown};
+use super::{path_from_bytes, text_excerpt};
 use crate::GitError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub struct WorktreeEntry {
 }
 
 impl WorktreeEntry {
-    /// The branch checked out, without `refs/heads/`.
-    pub fn branch(&self) -> Option<&str> {
+    /// Returns the branch that is checked out, without `refs/heads/`.
+    pub fn branch_name(&self) -> Option<&str> {
         match &self.head {
             WorktreeHead::Branch { full_ref, .. } => full_ref.strip_prefix("refs/heads/"),
             _ => None,
@@ -37,26 +37,26 @@ impl WorktreeEntry {
     }
 }
 
-/// The main worktree comes first.
-pub fn worktrees(output: &[u8]) -> Result<Vec<WorktreeEntry>, GitError> {
+/// Parses git's list; the main worktree comes first.
+pub fn parse_worktrees(output: &[u8]) -> Result<Vec<WorktreeEntry>, GitError> {
     let mut entries = Vec::new();
     let mut attributes: Vec<&[u8]> = Vec::new();
-    // Each entry ends with an empty field, so a whole answer ends with two NULs.
+    // Each entry ends with an empty field, so a complete answer ends with two NULs.
     if !output.is_empty() && !output.ends_with(b"\0\0") {
-        return Err(unreadable("it ends in the middle of an entry"));
+        return Err(unreadable_list("it ends in the middle of an entry"));
     }
     for field in output.split(|byte| *byte == 0) {
         if !field.is_empty() {
             attributes.push(field);
         } else if !attributes.is_empty() {
-            entries.push(entry(&attributes)?);
+            entries.push(parse_entry(&attributes)?);
             attributes.clear();
         }
     }
     Ok(entries)
 }
 
-fn entry(attributes: &[&[u8]]) -> Result<WorktreeEntry, GitError> {
+fn parse_entry(attributes: &[&[u8]]) -> Result<WorktreeEntry, GitError> {
     let (mut place, mut at, mut full_ref, mut bare) = (None, None, None, false);
     let (mut locked, mut prunable) = (None, None);
     for attribute in attributes {
@@ -67,7 +67,7 @@ fn entry(attributes: &[&[u8]]) -> Result<WorktreeEntry, GitError> {
         };
         let text = || String::from_utf8_lossy(value).into_owned();
         match name {
-            b"worktree" => place = Some(path(value)),
+            b"worktree" => place = Some(path_from_bytes(value)),
             b"HEAD" => at = Some(text()),
             b"branch" => full_ref = Some(text()),
             b"bare" => bare = true,
@@ -77,23 +77,26 @@ fn entry(attributes: &[&[u8]]) -> Result<WorktreeEntry, GitError> {
             _ => {}
         }
     }
-    let path = place.ok_or_else(|| unreadable(&format!("an entry without a path: {}", shown(attributes[0]))))?;
-    // An unborn branch is listed with the id of nothing.
+    let path =
+        place.ok_or_else(|| unreadable_list(&format!("an entry without a path: {}", text_excerpt(attributes[0]))))?;
+    // An unborn branch is listed with the all-zero id.
     let at = match at {
-        Some(id) if !id.bytes().all(|b| b == b'0') => Some(id.parse().map_err(|_| unreadable(&format!("HEAD {id}")))?),
+        Some(id) if !id.bytes().all(|b| b == b'0') => {
+            Some(id.parse().map_err(|_| unreadable_list(&format!("HEAD {id}")))?)
+        }
         _ => None,
     };
     let head = match (bare, full_ref, at) {
         (true, ..) => WorktreeHead::Bare,
         (false, Some(full_ref), at) => WorktreeHead::Branch { full_ref, at },
         (false, None, Some(at)) => WorktreeHead::Detached(at),
-        (false, None, None) => return Err(unreadable(&format!("{} has neither branch nor HEAD", path.display()))),
+        (false, None, None) => return Err(unreadable_list(&format!("{} has neither branch nor HEAD", path.display()))),
     };
     Ok(WorktreeEntry { path, head, locked, prunable })
 }
 
-fn unreadable(detail: &str) -> GitError {
-    GitError::unreadable("worktree list", detail)
+fn unreadable_list(detail: &str) -> GitError {
+    GitError::unreadable_output("worktree list", detail)
 }
 
 #[cfg(test)]
@@ -102,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn print(entries: &[WorktreeEntry]) -> Vec<u8> {
+    fn print_entries(entries: &[WorktreeEntry]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut field = |text: String| {
             out.extend(text.into_bytes());
@@ -151,19 +154,19 @@ mod tests {
     proptest! {
         #[test]
         fn what_git_prints_is_read_back(entries in proptest::collection::vec(any_entry(), 0..6)) {
-            prop_assert_eq!(worktrees(&print(&entries)).unwrap(), entries);
+            prop_assert_eq!(parse_worktrees(&print_entries(&entries)).unwrap(), entries);
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in any::<Vec<u8>>()) {
-            let _ = worktrees(&bytes);
+            let _ = parse_worktrees(&bytes);
         }
 
         #[test]
         fn a_cut_off_answer_never_looks_whole(entries in proptest::collection::vec(any_entry(), 1..4), cut in any::<prop::sample::Index>()) {
-            let whole = print(&entries);
+            let whole = print_entries(&entries);
             let cut = cut.index(whole.len());
-            if let Ok(read) = worktrees(&whole[..cut]) {
+            if let Ok(read) = parse_worktrees(&whole[..cut]) {
                 prop_assert!(read.len() < entries.len());
                 prop_assert_eq!(&read[..], &entries[..read.len()]);
             }

@@ -1,23 +1,23 @@
-//! Files that nobody writes by mistake.
+//! Removes write access from files, so that no process writes them by mistake.
 
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Takes the right to write from everything below a folder. It stops whoever keeps to permissions,
-/// which the superuser does not.
-pub(super) fn close(root: &Path) -> io::Result<()> {
-    change(root, |mode, _| mode & !0o222)
+/// Removes write permission from everything below a folder. This stops processes that respect
+/// permissions; the superuser does not.
+pub(super) fn remove_write_access(root: &Path) -> io::Result<()> {
+    change_modes(root, |mode, _| mode & !0o222)
 }
 
-/// Gives it back to the owner.
-pub(super) fn open(root: &Path) -> io::Result<()> {
-    change(root, |mode, folder| mode | if folder { 0o700 } else { 0o200 })
+/// Restores the owner's write permission.
+pub(super) fn restore_write_access(root: &Path) -> io::Result<()> {
+    change_modes(root, |mode, folder| mode | if folder { 0o700 } else { 0o200 })
 }
 
-/// Links are not followed.
-fn change(root: &Path, new: impl Fn(u32, bool) -> u32) -> io::Result<()> {
+/// Changes the modes of everything below a folder. Links are not followed.
+fn change_modes(root: &Path, new: impl Fn(u32, bool) -> u32) -> io::Result<()> {
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {
         let meta = path.symlink_metadata()?;
@@ -50,13 +50,13 @@ mod tests {
         fs::write(&outside, "").unwrap();
         std::os::unix::fs::symlink(&outside, root.join("a/link")).unwrap();
         let writable = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o222 != 0;
-        close(&root).unwrap();
+        remove_write_access(&root).unwrap();
         for path in ["", "a", "a/b", "a/b/file", "program"] {
             assert!(!writable(&root.join(path)), "{path}");
         }
         assert!(writable(&outside));
         assert_eq!(root.join("program").metadata().unwrap().permissions().mode() & 0o777, 0o555);
-        open(&root).unwrap();
+        restore_write_access(&root).unwrap();
         for path in ["", "a", "a/b", "a/b/file", "program"] {
             assert!(writable(&root.join(path)), "{path}");
         }

@@ -1,15 +1,15 @@
-//! A worktree to look at: detached, on no branch, and gone afterwards.
+//! Snapshots: worktrees that are only read, detached, on no branch, and removed afterwards.
 //!
-//! It is built aside and appears by rename like every worktree of ours ([`crate::worktree`]), its files
-//! without the right to write. It goes the same way back: out of sight by rename, then it is deleted.
-//! `git worktree remove` would not do: it destroys ignored files, commits that no ref holds and what lies
-//! in a submodule's folder, and while it takes its entry apart, other git commands of the repository fail.
-//! So [`judge`] asks for everything that may have been written, and what holds anything, or could not be
-//! looked at, stays.
+//! A snapshot is built aside and appears by rename like every worktree of ours ([`crate::worktree`]), its
+//! files without write permission. It is removed in the reverse order: renamed aside, then deleted. `git
+//! worktree remove` would not do: it destroys ignored files, commits that no ref holds and files in a
+//! submodule's folder, and while it takes its entry apart, other git commands of the repository fail. So
+//! [`judge`] looks for everything that may have been written; a snapshot that holds anything, or cannot be
+//! inspected, stays.
 //!
-//! The lock of git's entry says whose it is, in a [`Mark`]. While the files are under the name of the
-//! nonce, nobody has seen them or nobody needs them any more, so whoever finds them after a crash may
-//! delete them.
+//! The lock of git's entry names the owner, in a [`SnapshotMark`]. While the files are under the name of the
+//! nonce, no process has seen them yet or no process needs them any more, so a process that finds them after
+//! a crash may delete them.
 
 mod fence;
 mod judge;
@@ -19,83 +19,88 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 use std::{fmt, fs, io};
 
-use grove_model::{CommitSha, Moment, Nonce, Owner};
+use grove_model::{CommitSha, Moment, Nonce, ProcessOwner};
 
-use crate::durable::{SMALL, read_plain};
+use crate::durable::{MAX_SMALL_FILE_BYTES, read_plain};
 use crate::removal::RegenerableNames;
-use crate::worktree::AddError;
-use crate::worktree::stage::{Staging, add_plainly, needs_plain_git, staged_files, unlock};
+use crate::worktree::AddWorktreeError;
+use crate::worktree::stage::{StagedWorktree, add_plainly, needs_plain_git, remove_lock, staged_files};
 use crate::{GitError, Repository, links};
 
-/// Whose a reading is, and what it is of.
+/// The owner of a snapshot, and its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct SnapshotMark {
     pub nonce: Nonce,
     pub at: CommitSha,
-    /// Until when the owner is believed where it cannot be seen.
+    /// The time until which the owner counts as alive where it cannot be seen.
     pub until: Moment,
-    pub owner: Owner,
+    pub owner: ProcessOwner,
 }
 
-/// What the reason of its lock begins with.
-const WORDS: &str = "grove reading ";
+/// The prefix of its lock's reason.
+const SNAPSHOT_LOCK_PREFIX: &str = "grove reading ";
 
-impl fmt::Display for Mark {
+impl fmt::Display for SnapshotMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{WORDS}{} {} {} {}", self.nonce, self.at, self.until, self.owner)
+        write!(f, "{SNAPSHOT_LOCK_PREFIX}{} {} {} {}", self.nonce, self.at, self.until, self.owner)
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not the mark of a reading")]
-pub struct NotAMark(String);
+pub struct SnapshotMarkError(String);
 
-impl FromStr for Mark {
-    type Err = NotAMark;
-    fn from_str(text: &str) -> Result<Self, NotAMark> {
+impl FromStr for SnapshotMark {
+    type Err = SnapshotMarkError;
+    fn from_str(text: &str) -> Result<Self, SnapshotMarkError> {
         let read = || {
-            let mut parts = text.strip_prefix(WORDS)?.splitn(4, ' ');
+            let mut parts = text.strip_prefix(SNAPSHOT_LOCK_PREFIX)?.splitn(4, ' ');
             let (nonce, at) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
             let (until, owner) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
             Some(Self { nonce, at, until, owner })
         };
-        read().ok_or_else(|| NotAMark(text.to_owned()))
+        read().ok_or_else(|| SnapshotMarkError(text.to_owned()))
     }
 }
 
-/// One that is there.
+/// An existing snapshot.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct SnapshotWorktree {
     pub path: PathBuf,
-    pub mark: Mark,
+    pub mark: SnapshotMark,
     /// Git's entry for it.
     entry: PathBuf,
-    /// Out of sight: not made yet, or on its way out.
+    /// Set while its entry is aside: not published yet, or being removed.
     aside: bool,
 }
 
-/// What became of one.
+/// The outcome of ending a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum SnapshotOutcome {
     Gone,
-    /// It holds this, so it stays: a worktree like any other from now on.
+    /// It holds this change, so it stays: an ordinary worktree from now on.
     Kept(String),
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum ReadingError {
+pub enum SnapshotError {
     #[error(transparent)]
     Git(#[from] GitError),
     #[error("{} cannot be taken away: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Makes one at `path`, whose name is the mark's nonce. When it fails, nothing is left.
-pub async fn begin(repo: &Repository, path: &Path, mark: Mark) -> Result<Reading, AddError> {
-    match make(repo, path, &mark).await {
-        Ok(entry) => Ok(Reading { path: path.to_owned(), mark, entry, aside: false }),
+/// Creates a snapshot at `path`, whose last part is the mark's nonce. A failure leaves nothing
+/// behind.
+pub async fn create_snapshot(
+    repo: &Repository,
+    path: &Path,
+    mark: SnapshotMark,
+) -> Result<SnapshotWorktree, AddWorktreeError> {
+    match build_snapshot(repo, path, &mark).await {
+        Ok(entry) => Ok(SnapshotWorktree { path: path.to_owned(), mark, entry, aside: false }),
         Err(error) => {
-            // Nobody has been told of it.
+            // No caller knows of it yet.
             for left in of_nonce(repo, mark.nonce) {
                 if let Err(error) = put_away(repo, left).await {
                     tracing::warn!(path = %path.display(), "undoing a failed creation: {error}");
@@ -106,14 +111,15 @@ pub async fn begin(repo: &Repository, path: &Path, mark: Mark) -> Result<Reading
     }
 }
 
-async fn make(repo: &Repository, path: &Path, mark: &Mark) -> Result<PathBuf, AddError> {
+async fn build_snapshot(repo: &Repository, path: &Path, mark: &SnapshotMark) -> Result<PathBuf, AddWorktreeError> {
     let entry = if needs_plain_git(repo) {
         add_plainly(repo, path, &["--detach"], mark.at.as_str(), &mark.to_string()).await?;
         let entry =
             links::entry_of(path, &repo.common_dir).and_then(|entry| entry.ok_or(io::ErrorKind::NotFound.into()));
-        entry.map_err(AddError::io("git's entry cannot be read"))?
+        entry.map_err(AddWorktreeError::io_error("git's entry cannot be read"))?
     } else {
-        let staging = Staging { path, entry: aside(repo, mark.nonce), files: staged_files(path, mark.nonce) };
+        let staging =
+            StagedWorktree { path, entry: aside_path(repo, mark.nonce), files: staged_files(path, mark.nonce) };
         staging.make_entry(repo)?;
         staging.write_entry(mark.at.as_str(), &mark.to_string())?;
         staging.make_files(&mut Vec::new())?;
@@ -123,51 +129,62 @@ async fn make(repo: &Repository, path: &Path, mark: &Mark) -> Result<PathBuf, Ad
         entry
     };
     let root = path.to_owned();
-    let closed = tokio::task::spawn_blocking(move || fence::close(&root)).await.map_err(io::Error::other).flatten();
-    closed.map_err(AddError::io(format!("{} cannot be closed for writing", path.display())))?;
+    let closed = tokio::task::spawn_blocking(move || fence::remove_write_access(&root))
+        .await
+        .map_err(io::Error::other)
+        .flatten();
+    closed.map_err(AddWorktreeError::io_error(format!("{} cannot be closed for writing", path.display())))?;
     Ok(entry)
 }
 
-/// Takes one away that nobody uses any more, if nothing was written there. What could not be found out
-/// is an error, and then it stays as it is.
-pub async fn end(repo: &Repository, reading: Reading, regenerable: &RegenerableNames) -> Result<Ended, ReadingError> {
+/// Removes a snapshot that no process uses any more, if nothing was written there. If that cannot be
+/// determined, it returns an error and the snapshot stays as it is.
+pub async fn end_snapshot(
+    repo: &Repository,
+    reading: SnapshotWorktree,
+    regenerable: &RegenerableNames,
+) -> Result<SnapshotOutcome, SnapshotError> {
     if !reading.aside {
-        let failed = |source| ReadingError::Io { path: reading.path.clone(), source };
-        open(&reading.path).await.map_err(failed)?;
-        if let Some(what) = judge::written(repo, &reading, regenerable).await? {
-            unlock(&reading.entry).map_err(failed)?;
-            return Ok(Ended::Kept(what));
+        let failed = |source| SnapshotError::Io { path: reading.path.clone(), source };
+        make_writable(&reading.path).await.map_err(failed)?;
+        if let Some(what) = judge::find_written(repo, &reading, regenerable).await? {
+            remove_lock(&reading.entry).map_err(failed)?;
+            return Ok(SnapshotOutcome::Kept(what));
         }
     }
     put_away(repo, reading).await?;
-    Ok(Ended::Gone)
+    Ok(SnapshotOutcome::Gone)
 }
 
-async fn open(path: &Path) -> io::Result<()> {
+async fn make_writable(path: &Path) -> io::Result<()> {
     let root = path.to_owned();
-    match tokio::task::spawn_blocking(move || fence::open(&root)).await.map_err(io::Error::other).flatten() {
+    match tokio::task::spawn_blocking(move || fence::restore_write_access(&root))
+        .await
+        .map_err(io::Error::other)
+        .flatten()
+    {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => Ok(()),
         done => done,
     }
 }
 
-/// Out of sight, then deleted. Each step is done where it is not done yet.
-async fn put_away(repo: &Repository, reading: Reading) -> Result<(), ReadingError> {
-    let Reading { path, mark, entry, aside: is_aside } = reading;
-    let failed = |source| ReadingError::Io { path: path.clone(), source };
-    let (files, aside) = (staged_files(&path, mark.nonce), aside(repo, mark.nonce));
+/// Moves a snapshot aside, then deletes it. Each step is skipped if it is done already.
+async fn put_away(repo: &Repository, reading: SnapshotWorktree) -> Result<(), SnapshotError> {
+    let SnapshotWorktree { path, mark, entry, aside: is_aside } = reading;
+    let failed = |source| SnapshotError::Io { path: path.clone(), source };
+    let (files, aside) = (staged_files(&path, mark.nonce), aside_path(repo, mark.nonce));
     if !is_aside {
-        open(&path).await.map_err(failed)?;
+        make_writable(&path).await.map_err(failed)?;
         unless_gone(fs::rename(&path, &files)).map_err(failed)?;
         unless_gone(fs::create_dir_all(repo.common_dir.join("grove"))).map_err(failed)?;
         unless_gone(fs::rename(&entry, &aside)).map_err(failed)?;
-        // As git does when the last worktree goes.
+        // Git does the same after it removes the last worktree.
         let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
     }
     let deleting =
         move || unless_gone(fs::remove_dir_all(&files)).and_then(|()| unless_gone(fs::remove_dir_all(&aside)));
     tokio::task::spawn_blocking(deleting).await.map_err(io::Error::other).flatten().map_err(failed)?;
-    // Folders above that only this one needed; one with another tenant stays.
+    // Folders above that only this snapshot needed; a folder with other contents stays.
     for dir in path.ancestors().skip(1).take(2) {
         if fs::remove_dir(dir).is_err() {
             break;
@@ -183,32 +200,34 @@ fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// What the name of an entry begins with that is out of sight.
-const ASIDE: &str = "reading-";
+/// The prefix of an entry's name while it is aside.
+const ASIDE_ENTRY_PREFIX: &str = "reading-";
 
-/// As deep as where git looks for it, since git follows `commondir` already while it fills it.
-fn aside(repo: &Repository, nonce: Nonce) -> PathBuf {
-    repo.common_dir.join("grove").join(format!("{ASIDE}{nonce}"))
+/// Returns the path of an entry while it is aside. It is as deep as the place where git looks for
+/// it, since git already follows `commondir` while it fills the entry.
+fn aside_path(repo: &Repository, nonce: Nonce) -> PathBuf {
+    repo.common_dir.join("grove").join(format!("{ASIDE_ENTRY_PREFIX}{nonce}"))
 }
 
-/// Whether the reason of a lock is a reading's.
+/// Tells whether a lock's reason is that of a snapshot.
 pub fn is_reading(lock: &str) -> bool {
-    lock.trim_end().parse::<Mark>().is_ok()
+    lock.trim_end().parse::<SnapshotMark>().is_ok()
 }
 
-/// All readings of a repository, whoever has them. What carries no mark is none.
-pub fn all(repo: &Repository) -> io::Result<Vec<Reading>> {
+/// Returns all snapshots of a repository, of every owner. An entry without a mark is not a
+/// snapshot.
+pub fn list_snapshots(repo: &Repository) -> io::Result<Vec<SnapshotWorktree>> {
     let mut found = Vec::new();
-    for entry in links::entries(&repo.common_dir)? {
-        found.extend(read(entry, false)?);
+    for entry in links::list_entries(&repo.common_dir)? {
+        found.extend(read_snapshot(entry, false)?);
     }
     let ours = match fs::read_dir(repo.common_dir.join("grove")) {
         Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    for entry in ours.into_iter().filter(|entry| entry.file_name().to_string_lossy().starts_with(ASIDE)) {
-        match read(entry.path(), true)? {
+    for entry in ours.into_iter().filter(|entry| entry.file_name().to_string_lossy().starts_with(ASIDE_ENTRY_PREFIX)) {
+        match read_snapshot(entry.path(), true)? {
             Some(reading) => found.push(reading),
             None => forget_empty(&entry.path()),
         }
@@ -216,27 +235,28 @@ pub fn all(repo: &Repository) -> io::Result<Vec<Reading>> {
     Ok(found)
 }
 
-fn of_nonce(repo: &Repository, nonce: Nonce) -> Vec<Reading> {
-    all(repo).unwrap_or_default().into_iter().filter(|reading| reading.mark.nonce == nonce).collect()
+fn of_nonce(repo: &Repository, nonce: Nonce) -> Vec<SnapshotWorktree> {
+    list_snapshots(repo).unwrap_or_default().into_iter().filter(|reading| reading.mark.nonce == nonce).collect()
 }
 
-fn read(entry: PathBuf, aside: bool) -> io::Result<Option<Reading>> {
-    let lock = match read_plain(&entry.join("locked"), SMALL) {
+fn read_snapshot(entry: PathBuf, aside: bool) -> io::Result<Option<SnapshotWorktree>> {
+    let lock = match read_plain(&entry.join("locked"), MAX_SMALL_FILE_BYTES) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let mark = std::str::from_utf8(&lock).ok().and_then(|lock| lock.trim_end().parse().ok());
-    Ok(mark.zip(links::worktree_of(&entry)?).map(|(mark, path)| Reading { path, mark, entry, aside }))
+    Ok(mark.zip(links::worktree_of(&entry)?).map(|(mark, path)| SnapshotWorktree { path, mark, entry, aside }))
 }
 
-/// How long somebody may take to write the first files of an entry.
-const BEGINNING: Duration = Duration::from_secs(10 * 60);
+/// The time that a process may take to write the first files of an entry.
+const ENTRY_START_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Somebody was killed before the first file was written, or after the last but the folder was deleted.
+/// Removes an empty entry. Its process was killed before it wrote the first file, or after it deleted
+/// everything but the folder.
 fn forget_empty(entry: &Path) {
     let age = entry.metadata().and_then(|meta| meta.modified()).map(|made| SystemTime::now().duration_since(made));
-    if matches!(age, Ok(Ok(age)) if age > BEGINNING) {
+    if matches!(age, Ok(Ok(age)) if age > ENTRY_START_TIMEOUT) {
         let _ = fs::remove_dir(entry);
     }
 }
@@ -249,9 +269,9 @@ mod tests {
     fn a_mark_survives_the_lock_and_nothing_else_is_one() {
         let owner = "host 1b4e28ba 4026531836 17 12345".parse().unwrap();
         let (nonce, at, until) = (Nonce::new(), "a".repeat(40).parse().unwrap(), Moment::now());
-        let mark = Mark { nonce, at, until, owner };
+        let mark = SnapshotMark { nonce, at, until, owner };
         let text = mark.to_string();
-        assert_eq!(text.parse::<Mark>().unwrap(), mark);
+        assert_eq!(text.parse::<SnapshotMark>().unwrap(), mark);
         assert!(is_reading(&format!("{text}\n")));
         for other in ["", "on a stick", &Nonce::new().to_string(), &text[..60], &text.replace("12345", "x")] {
             assert!(!is_reading(other), "{other}");

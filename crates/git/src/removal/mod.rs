@@ -1,17 +1,18 @@
-//! Taking a worktree away so that nothing is lost.
+//! Removes a worktree without losing anything.
 //!
-//! `git worktree remove` is no gate: it exits 0 and destroys ignored files, detached commits, a
-//! rebase in progress, edits hidden by skip-worktree, and a dirty worktree nested in an ignored
-//! folder. And a salvage commit cannot hold conflict stages, modes, empty directories or nested
-//! repositories. So nothing is deleted and nothing is copied:
+//! `git worktree remove` is no protection: it exits 0 and destroys ignored files, detached commits, a rebase
+//! in progress, edits hidden by skip-worktree, and a dirty worktree nested in an ignored folder. And a
+//! salvage commit cannot hold conflict stages, modes, empty directories or nested repositories. So nothing is
+//! deleted and nothing is copied:
 //!
-//! 1. [`look`]: everything that speaks against it is asked, each answer yes, no or unknown.
-//! 2. [`pins`]: what only the worktree's own git directory holds is pinned against gc.
-//! 3. [`trash`]: directory and entry are renamed into a trash on their own file systems.
-//! 4. [`branch`]: the branch goes only if nothing on it would be lost.
+//! 1. [`look`]: checks every reason against the removal; each answer is yes, no or unknown.
+//! 2. [`pins`]: pins everything that only the worktree's own git directory holds against gc.
+//! 3. [`trash`]: renames directory and entry into a trash on their own file systems.
+//! 4. [`branch`]: deletes the branch only if nothing on it would be lost.
 //!
-//! Undo is the same in reverse. [`compact`] takes out of the trash what can be had again, [`regenerable`]
-//! says which folders tools make again.
+//! Undo is the reverse. [`compact`] deletes files from the trash that can be restored, [`regenerable`] tells
+//! which folders tools make again. `nested` finds repositories inside a worktree, `traits` reads the
+//! properties of a file besides its bytes.
 
 pub mod branch;
 pub mod compact;
@@ -31,12 +32,12 @@ use crate::GitError;
 use crate::holder::HolderState;
 
 pub use branch::BranchFate;
-pub use look::{Findings, Fingerprint, Look};
+pub use look::{RemovalCheck, RemovalFindings, WorktreeFingerprint};
 pub use regenerable::{RegenerableFolder, RegenerableNames};
-pub use trash::{Manifest, Trashed};
+pub use trash::{TrashManifest, TrashedWorktree};
 
-/// What refs, pins and lists of one removal take at most.
-const FEW_FILES: u64 = 128 * 1024;
+/// The maximum size of the refs, pins and lists of one removal.
+const REMOVAL_OVERHEAD_BYTES: u64 = 128 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RemovalError {
@@ -65,18 +66,18 @@ pub enum RemovalError {
 }
 
 impl RemovalError {
-    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> RemovalError {
+    pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> RemovalError {
         let what = what.into();
         move |source| RemovalError::Io { what, source }
     }
 
-    /// Git does not always say why it could not write; a disk without room for a few files does.
-    /// To be asked before anything is taken back.
-    pub fn explained(self, repository: &Path) -> Self {
+    /// Adds the cause if the disk is full: git does not always say why it could not write, and a
+    /// disk without room for a few files explains it. Call this before anything is undone.
+    pub fn with_disk_cause(self, repository: &Path) -> Self {
         let Ok(disk) = rustix::fs::statvfs(repository) else { return self };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         match self {
-            RemovalError::Git(GitError::Failed { .. }) | RemovalError::Pin(_) if free < FEW_FILES => {
+            RemovalError::Git(GitError::Failed { .. }) | RemovalError::Pin(_) if free < REMOVAL_OVERHEAD_BYTES => {
                 RemovalError::DiskFull { path: repository.to_owned(), free }
             }
             other => other,

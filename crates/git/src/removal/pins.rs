@@ -1,4 +1,4 @@
-//! Keeping alive what only a worktree's own git directory holds.
+//! Pins objects that only a worktree's own git directory holds.
 //!
 //! Once that directory is in the trash, gc does not see it any more. One ref holds all of it: a
 //! commit whose parents are every commit that the directory's files name (HEAD, reflogs, an
@@ -11,12 +11,12 @@ use std::{fs, io};
 use grove_model::CommitSha;
 
 use crate::durable::read_plain;
-use crate::{GitError, Place, Repository};
+use crate::{GitError, GitLocation, Repository};
 
-/// A reflog of millions of lines; anything bigger is refused, not skipped.
-const LONGEST: u64 = 1024 * 1024 * 1024;
+/// Enough for a reflog of millions of lines; a bigger file is refused, not skipped.
+const MAX_REFLOG_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Every object id, whole or cut short, that the text files of an entry name.
+/// Returns every object id, whole or abbreviated, that the text files of an entry name.
 pub(crate) fn named_in(entry: &Path) -> io::Result<BTreeSet<String>> {
     let mut named = BTreeSet::new();
     let mut open = vec![entry.to_owned()];
@@ -25,23 +25,27 @@ pub(crate) fn named_in(entry: &Path) -> io::Result<BTreeSet<String>> {
             let file = file?;
             let (name, kind) = (file.file_name(), file.file_type()?);
             let name = name.to_string_lossy();
-            // Submodules keep their own objects; the index is asked for by itself.
+            // Submodules keep their own objects; the index is read separately.
             let own = dir == entry
                 && (name == "modules" || name == "reftable" || name == "index" || name.starts_with("sharedindex."));
             if kind.is_dir() && !own {
                 open.push(file.path());
             } else if kind.is_file() && !own {
-                // A rebase's list may cut ids short; elsewhere short words are times and names.
+                // A rebase's list may abbreviate ids; elsewhere short words are times and names.
                 let in_progress = dir.ends_with("rebase-merge") || dir.ends_with("sequencer");
-                collect(&read_plain(&file.path(), LONGEST)?, if in_progress { 7 } else { 40 }, &mut named);
+                collect_object_ids(
+                    &read_plain(&file.path(), MAX_REFLOG_BYTES)?,
+                    if in_progress { 7 } else { 40 },
+                    &mut named,
+                );
             }
         }
     }
     Ok(named)
 }
 
-/// Hexadecimal words of at least so many digits.
-pub(super) fn collect(text: &[u8], shortest: usize, into: &mut BTreeSet<String>) {
+/// Collects hexadecimal words of at least `shortest` digits.
+pub(super) fn collect_object_ids(text: &[u8], shortest: usize, into: &mut BTreeSet<String>) {
     for word in text.split(|byte| !byte.is_ascii_alphanumeric()) {
         let hex = word.iter().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte));
         let zero = word.iter().all(|byte| *byte == b'0');
@@ -51,41 +55,42 @@ pub(super) fn collect(text: &[u8], shortest: usize, into: &mut BTreeSet<String>)
     }
 }
 
-/// All objects that an index names: files at every stage, trees, what a resolution replaced.
+/// Returns all objects that an index names: files at every stage, trees, versions that a resolution
+/// replaced.
 pub(crate) async fn in_index(
     repo: &Repository,
-    place: Place<'_>,
+    place: GitLocation<'_>,
     index: Option<&Path>,
 ) -> Result<Vec<String>, GitError> {
     let flags = ["--objects", "--no-object-names", "--indexed-objects", "--single-worktree", "--missing=allow-any"];
-    let mut listed = repo.git().command(place, "rev-list").args(flags).long();
+    let mut listed = repo.git().new_command(place, "rev-list").args(flags).with_long_timeout();
     if let Some(index) = index {
-        listed = listed.env("GIT_INDEX_FILE", index);
+        listed = listed.with_env("GIT_INDEX_FILE", index);
     }
-    Ok(listed.text().await?.lines().map(str::to_owned).collect())
+    Ok(listed.run_to_text().await?.lines().map(str::to_owned).collect())
 }
 
-/// What refs and reflogs of a worktree name where they are not kept as text.
+/// Returns the objects that refs and reflogs of a worktree name where they are not kept as text.
 pub(crate) async fn in_reftable(
     repo: &Repository,
-    place: Place<'_>,
+    place: GitLocation<'_>,
     branch: &str,
 ) -> Result<BTreeSet<String>, GitError> {
-    let refs = repo.git().command(place, "for-each-ref");
+    let refs = repo.git().new_command(place, "for-each-ref");
     let refs = refs.args(["--include-root-refs", "--format=%(objectname)"]).run().await?;
     let mut named = BTreeSet::new();
-    collect(&refs.stdout, 40, &mut named);
+    collect_object_ids(&refs.stdout, 40, &mut named);
     for name in ["HEAD", branch] {
-        let log = repo.git().command(place, "log").args(["--walk-reflogs", "--format=%H", name, "--"]);
+        let log = repo.git().new_command(place, "log").args(["--walk-reflogs", "--format=%H", name, "--"]);
         // 128: there is no such ref.
-        collect(&log.long().run_for(&[0, 128]).await?.stdout, 40, &mut named);
+        collect_object_ids(&log.with_long_timeout().run_for(&[0, 128]).await?.stdout, 40, &mut named);
     }
     Ok(named)
 }
 
 /// Pins everything of `named` and `objects` that exists below `refs/grove/<base>/`. `head` is known
-/// to exist. What is named and not there any more cannot be lost.
-pub async fn pin(
+/// to exist. Named objects that no longer exist cannot be lost.
+pub async fn pin_objects(
     repo: &Repository,
     base: &str,
     head: Option<&CommitSha>,
@@ -96,14 +101,15 @@ pub async fn pin(
     let only_head = objects.is_empty() && named.iter().all(|id| head.is_some_and(|head| head.as_str() == id));
     if only_head {
         if let Some(head) = head {
-            repo.command("update-ref").args([&name, head.as_str()]).run().await?;
+            repo.new_command("update-ref").args([&name, head.as_str()]).run().await?;
         }
         return Ok(());
     }
     let all = named.iter().chain(objects).map(String::as_str).chain(head.map(CommitSha::as_str));
     let questions: String = all.map(|id| format!("{id}\n")).collect();
-    let check = repo.command("cat-file").args(["--batch-check=%(objectname) %(objecttype)"]);
-    let checked = check.env("GIT_NO_LAZY_FETCH", "1").stdin(questions).long().text().await?;
+    let check = repo.new_command("cat-file").args(["--batch-check=%(objectname) %(objecttype)"]);
+    let checked =
+        check.with_env("GIT_NO_LAZY_FETCH", "1").with_stdin(questions).with_long_timeout().run_to_text().await?;
     let (mut commits, mut files, mut tags) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for line in checked.lines() {
         match line.split_once(' ') {
@@ -111,28 +117,34 @@ pub async fn pin(
             Some((id, "blob")) => drop(files.insert(format!("100644 blob {id}\t{id}\n"))),
             Some((id, "tree")) => drop(files.insert(format!("040000 tree {id}\t{id}\n"))),
             Some((id, "tag")) => drop(tags.insert(id)),
-            // `<word> missing`, `<word> ambiguous`
+            // Git answers `<word> missing` or `<word> ambiguous`.
             Some((_, "missing" | "ambiguous")) => {}
-            _ => return Err(GitError::unreadable("cat-file", line)),
+            _ => return Err(GitError::unreadable_output("cat-file", line)),
         }
     }
-    let tree = repo.command("mktree").stdin(files.into_iter().collect::<String>()).long().text().await?;
+    let tree = repo
+        .new_command("mktree")
+        .with_stdin(files.into_iter().collect::<String>())
+        .with_long_timeout()
+        .run_to_text()
+        .await?;
     let parents: String = commits.iter().map(|id| format!("parent {id}\n")).collect();
     let who = "Grovekeeper <grove@localhost> 0 +0000";
     let text = format!("tree {tree}\n{parents}author {who}\ncommitter {who}\n\nWhat a worktree in the trash holds\n");
-    let joint = repo.command("hash-object").args(["-t", "commit", "-w", "--stdin"]).stdin(text).text().await?;
+    let joint =
+        repo.new_command("hash-object").args(["-t", "commit", "-w", "--stdin"]).with_stdin(text).run_to_text().await?;
     let tagged = tags.iter().map(|id| format!("update refs/grove/{base}/{id} {id}\n"));
     let updates: String = tagged.chain([format!("update {name} {joint}\n")]).collect();
-    repo.command("update-ref").arg("--stdin").stdin(updates).run().await?;
+    repo.new_command("update-ref").arg("--stdin").with_stdin(updates).run().await?;
     Ok(())
 }
 
-/// Takes all pins below `refs/grove/<base>/` away.
-pub async fn unpin(repo: &Repository, base: &str) -> Result<(), GitError> {
-    let listed = repo.command("for-each-ref").args(["--format=delete %(refname)", &format!("refs/grove/{base}/")]);
-    let deletions = listed.text().await?;
+/// Removes all pins below `refs/grove/<base>/`.
+pub async fn remove_pins(repo: &Repository, base: &str) -> Result<(), GitError> {
+    let listed = repo.new_command("for-each-ref").args(["--format=delete %(refname)", &format!("refs/grove/{base}/")]);
+    let deletions = listed.run_to_text().await?;
     if !deletions.is_empty() {
-        repo.command("update-ref").args(["--stdin"]).stdin(format!("{deletions}\n")).run().await?;
+        repo.new_command("update-ref").args(["--stdin"]).with_stdin(format!("{deletions}\n")).run().await?;
     }
     Ok(())
 }
@@ -148,7 +160,7 @@ mod tests {
             format!("{} {id} A <a@b> 1 +0000\tcommit: x\npick 1234567 # words\nref: refs/heads/cafe\n", "0".repeat(40));
         let found = |shortest| {
             let mut found = BTreeSet::new();
-            collect(text.as_bytes(), shortest, &mut found);
+            collect_object_ids(text.as_bytes(), shortest, &mut found);
             found.into_iter().collect::<Vec<_>>()
         };
         assert_eq!(found(7), ["1234567".to_owned(), id.clone()]);

@@ -1,9 +1,9 @@
-//! Folders that tools make again, such as `target/` and `node_modules/`.
+//! Finds folders that tools make again, such as `target/` and `node_modules/`.
 //!
-//! A name proves nothing: a `target` may be what a person made by hand. So a folder of a known name
-//! counts only with its tool's marker in it or beside it. The marker may be a tracked file, which waits
-//! in git alone once the trash is compacted; so what counts is found out before a worktree goes there,
-//! and kept in the manifest.
+//! A name proves nothing: a person may have made a `target` by hand. So a folder of a known name counts only
+//! with its tool's marker in it or beside it. The marker may be a tracked file, which is only in git once the
+//! trash is compacted; so the folders are determined before a worktree is moved there, and kept in the
+//! manifest.
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -15,33 +15,33 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::nested::Walk;
+use super::nested::WorktreeWalk;
 use crate::durable::read_plain;
-use crate::settled::Instant;
-use crate::{GitError, Place, Repository, parse};
+use crate::settled::FileTime;
+use crate::{GitError, GitLocation, Repository, parse};
 
-/// How every `CACHEDIR.TAG` begins (<https://bford.info/cachedir/>).
+/// The first bytes of every `CACHEDIR.TAG` (<https://bford.info/cachedir/>).
 const CACHEDIR_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
-/// A longer `CACHEDIR.TAG` is none.
-const LONGEST_CACHEDIR_TAG: u64 = 64 * 1024;
+/// A longer `CACHEDIR.TAG` does not count.
+const MAX_CACHEDIR_TAG_BYTES: u64 = 64 * 1024;
 
 /// Names of folders that tools make again, as they are configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegenerableNames {
     pub names: Vec<String>,
-    /// The person's own settings say so, not the repository's file: a name without a known marker
-    /// counts by itself. Otherwise it needs a `CACHEDIR.TAG`.
+    /// The names come from the person's own settings, not from the repository's file: a name
+    /// without a known marker counts by itself. Otherwise it needs a `CACHEDIR.TAG`.
     pub chosen_by_person: bool,
 }
 
 /// A folder of a worktree that its tool makes again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegenerableFolder {
-    /// Below the worktree.
+    /// Relative to the worktree.
     pub path: PathBuf,
     pub bytes: u64,
-    /// When something in it was last written.
-    newest: Instant,
+    /// The time of the last write in it.
+    newest: FileTime,
     /// It holds a `CACHEDIR.TAG`.
     has_cachedir_tag: bool,
 }
@@ -52,29 +52,30 @@ impl RegenerableNames {
         names.into_iter().any(|name| folder.ends_with(name))
     }
 
-    /// Whether a folder that a look found counts.
-    pub fn include(&self, folder: &RegenerableFolder) -> bool {
+    /// Tells whether a folder that a check found counts.
+    pub fn includes_folder(&self, folder: &RegenerableFolder) -> bool {
         let proven = is_known_name(&folder.path) || folder.has_cachedir_tag || self.chosen_by_person;
         proven && self.has_name_of(&folder.path)
     }
 }
 
-/// What the files of a folder tell about tools: those that work in it, and the one that made it.
+/// The markers that the files of a folder give: of the tools that work in it, and of the one that
+/// made it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Markers {
+pub(super) struct FolderMarkers {
     cachedir_tag: bool,
     pyvenv_cfg: bool,
     package_json: bool,
     tox_config: bool,
     gradle_build: bool,
     compiled_python: bool,
-    /// Something else than compiled Python.
+    /// It holds other entries than compiled Python.
     other_entries: bool,
 }
 
-impl Markers {
+impl FolderMarkers {
     /// Takes one entry of the folder into account.
-    pub fn note(&mut self, name: &OsStr, is_file: bool) {
+    pub fn add_entry(&mut self, name: &OsStr, is_file: bool) {
         if is_file && name.as_bytes().ends_with(b".pyc") {
             self.compiled_python = true;
             return;
@@ -92,16 +93,17 @@ impl Markers {
         }
     }
 
-    /// Forgets a `CACHEDIR.TAG` that does not begin as one.
+    /// Drops a `CACHEDIR.TAG` without the right signature.
     pub fn check_signature(&mut self, folder: &Path) {
         if self.cachedir_tag {
-            let tag = read_plain(&folder.join("CACHEDIR.TAG"), LONGEST_CACHEDIR_TAG);
+            let tag = read_plain(&folder.join("CACHEDIR.TAG"), MAX_CACHEDIR_TAG_BYTES);
             self.cachedir_tag = tag.is_ok_and(|text| text.starts_with(CACHEDIR_SIGNATURE));
         }
     }
 
-    /// Whether a tool made the folder with this name and these entries; `None` for an unknown name.
-    fn prove(self, name: &OsStr, beside: Markers) -> Option<bool> {
+    /// Tells whether a tool made the folder with this name and these entries; `None` for an unknown
+    /// name.
+    fn check_tool_made(self, name: &OsStr, beside: FolderMarkers) -> Option<bool> {
         match name.to_str()? {
             "target" | ".pytest_cache" | ".mypy_cache" => Some(self.cachedir_tag),
             "node_modules" => Some(beside.package_json),
@@ -113,30 +115,30 @@ impl Markers {
         }
     }
 
-    /// Whether the folder at `path` may be one that its tool makes again.
-    pub fn may_be_regenerable(self, path: &Path, beside: Markers, names: &RegenerableNames) -> bool {
+    /// Tells whether the folder at `path` may be one that its tool makes again.
+    pub fn may_be_regenerable(self, path: &Path, beside: FolderMarkers, names: &RegenerableNames) -> bool {
         let by_name = || self.cachedir_tag || (names.chosen_by_person && names.has_name_of(path));
-        path.file_name().is_some_and(|name| self.prove(name, beside).unwrap_or_else(by_name))
+        path.file_name().is_some_and(|name| self.check_tool_made(name, beside).unwrap_or_else(by_name))
     }
 }
 
 fn is_known_name(folder: &Path) -> bool {
-    let (inside, beside) = (Markers::default(), Markers::default());
-    folder.file_name().is_some_and(|name| inside.prove(name, beside).is_some())
+    let (inside, beside) = (FolderMarkers::default(), FolderMarkers::default());
+    folder.file_name().is_some_and(|name| inside.check_tool_made(name, beside).is_some())
 }
 
-/// The size of a folder, and when something in it was last written.
+/// The size of a folder, and the time of the last write in it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Extent {
+pub(super) struct FolderExtent {
     bytes: u64,
-    newest: Instant,
+    newest: FileTime,
 }
 
-impl Extent {
-    /// Takes a file or folder into account. A file's own time of change is no sign of a write, since
-    /// package managers share files by hard links; a folder's is, and nobody can set it. Times that
-    /// have not come yet would hide later ones, so they do not count.
-    pub fn add(&mut self, meta: &Metadata, now: Instant) {
+impl FolderExtent {
+    /// Takes a file or folder into account. A file's change time (ctime) is no sign of a write, since package
+    /// managers share files by hard links; a folder's is one, and no program can set it. Times in the future
+    /// would hide later ones, so they do not count.
+    pub fn add_metadata(&mut self, meta: &Metadata, now: FileTime) {
         self.bytes += meta.blocks() * 512;
         let written = if meta.is_dir() { (meta.ctime(), meta.ctime_nsec()) } else { (meta.mtime(), meta.mtime_nsec()) };
         if written <= now {
@@ -144,72 +146,72 @@ impl Extent {
         }
     }
 
-    pub fn add_all(&mut self, other: Extent) {
+    pub fn add_all(&mut self, other: FolderExtent) {
         self.bytes += other.bytes;
         self.newest = self.newest.max(other.newest);
     }
 
-    fn measure(folder: &Path) -> io::Result<Self> {
+    fn measure_folder(folder: &Path) -> io::Result<Self> {
         let now = this_instant();
         let mut extent = Self::default();
         let mut open = vec![folder.to_owned()];
         while let Some(dir) = open.pop() {
-            extent.add(&dir.symlink_metadata()?, now);
+            extent.add_metadata(&dir.symlink_metadata()?, now);
             for entry in fs::read_dir(&dir)? {
                 let entry = entry?;
                 let meta = entry.metadata()?;
-                if meta.is_dir() { open.push(entry.path()) } else { extent.add(&meta, now) }
+                if meta.is_dir() { open.push(entry.path()) } else { extent.add_metadata(&meta, now) }
             }
         }
         Ok(extent)
     }
 }
 
-pub(super) fn this_instant() -> Instant {
+pub(super) fn this_instant() -> FileTime {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos().into())
 }
 
 impl RegenerableFolder {
-    pub(super) fn new(path: PathBuf, markers: Markers) -> Self {
+    pub(super) fn new(path: PathBuf, markers: FolderMarkers) -> Self {
         Self { path, bytes: 0, newest: (0, 0), has_cachedir_tag: markers.cachedir_tag }
     }
 
-    pub(super) fn add(&mut self, extent: Extent) {
-        let mut whole = Extent { bytes: self.bytes, newest: self.newest };
+    pub(super) fn add_extent(&mut self, extent: FolderExtent) {
+        let mut whole = FolderExtent { bytes: self.bytes, newest: self.newest };
         whole.add_all(extent);
         (self.bytes, self.newest) = (whole.bytes, whole.newest);
     }
 
-    /// Whether something was written in it since it was found; `at` is where it is now.
+    /// Tells whether something was written in it since it was found; `at` is its current path.
     pub(super) fn is_written_since(&self, at: &Path) -> io::Result<bool> {
-        Ok(Extent::measure(at)?.newest > self.newest)
+        Ok(FolderExtent::measure_folder(at)?.newest > self.newest)
     }
 }
 
-/// Of the folders that a walk found, those that git ignores and that hold nothing tracked and no
-/// repository.
+/// Returns the folders of a walk that git ignores and that hold nothing tracked and no repository.
 pub(super) async fn ignored_folders(
     repo: &Repository,
-    place: Place<'_>,
-    walk: &Walk,
+    place: GitLocation<'_>,
+    walk: &WorktreeWalk,
 ) -> Result<Vec<RegenerableFolder>, GitError> {
     let is_apart = |folder: &&RegenerableFolder| {
         let apart = |other: &PathBuf| !other.starts_with(&folder.path) && !folder.path.starts_with(other);
         folder.path.to_str().is_some() && walk.repositories.iter().all(apart)
     };
     let candidates: Vec<&RegenerableFolder> = walk.regenerable.iter().filter(is_apart).collect();
-    // What could not be read may hold anything.
+    // A folder that could not be read may hold anything.
     if candidates.is_empty() || walk.unreadable.is_some() {
         return Ok(Vec::new());
     }
     let list = candidates.iter().flat_map(|folder| [folder.path.as_os_str().as_bytes(), b"/\0"].concat());
-    let ignored = repo.git().command(place, "check-ignore").args(["-z", "--stdin"]).stdin(list.collect::<Vec<u8>>());
-    let tracked = repo.git().command(place, "ls-files").arg("-z");
+    let ignored =
+        repo.git().new_command(place, "check-ignore").args(["-z", "--stdin"]).with_stdin(list.collect::<Vec<u8>>());
+    let tracked = repo.git().new_command(place, "ls-files").arg("-z");
     let (ignored, tracked) =
         tokio::join!(ignored.inspecting_worktree().run_for(&[0, 1]), tracked.inspecting_index().run());
     let paths = |bytes: &[u8]| -> Vec<PathBuf> {
-        bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path).collect()
+        bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(parse::path_from_bytes).collect()
     };
     let (ignored, mut tracked) = (paths(&ignored?.stdout), paths(&tracked?.stdout));
     tracked.sort_unstable();
@@ -231,16 +233,16 @@ mod tests {
         let folder = dir.path().join("node_modules");
         fs::create_dir_all(folder.join("a")).unwrap();
         fs::write(folder.join("a/index.js"), "x").unwrap();
-        // Its time has not come yet, and hides nothing.
+        // A time in the future hides nothing.
         let future = SystemTime::now() + std::time::Duration::from_secs(1_000_000);
         fs::write(folder.join("a/future"), "x").unwrap();
         fs::File::open(folder.join("a/future")).unwrap().set_modified(future).unwrap();
-        let mut found = RegenerableFolder::new("node_modules".into(), Markers::default());
-        found.add(Extent::measure(&folder).unwrap());
+        let mut found = RegenerableFolder::new("node_modules".into(), FolderMarkers::default());
+        found.add_extent(FolderExtent::measure_folder(&folder).unwrap());
         assert!(found.bytes >= 4096);
         fs::hard_link(folder.join("a/index.js"), dir.path().join("linked")).unwrap();
         assert!(!found.is_written_since(&folder).unwrap());
-        // Until the clock of the file system has gone on.
+        // Repeat until the clock of the file system has advanced.
         for round in 0.. {
             fs::write(folder.join("a/future"), format!("{round}")).unwrap();
             if found.is_written_since(&folder).unwrap() {
@@ -248,8 +250,8 @@ mod tests {
             }
             assert!(round < 100_000, "a write in place is noticed");
         }
-        let mut found = RegenerableFolder::new("node_modules".into(), Markers::default());
-        found.add(Extent::measure(&folder).unwrap());
+        let mut found = RegenerableFolder::new("node_modules".into(), FolderMarkers::default());
+        found.add_extent(FolderExtent::measure_folder(&folder).unwrap());
         for round in 0.. {
             let new = folder.join(format!("new{round}"));
             fs::write(&new, "x").unwrap();

@@ -1,6 +1,6 @@
-//! Whether anybody ever committed on a branch: its reflog tells.
+//! Finds out from a branch's reflog whether a commit was ever made on it.
 //!
-//! Reflogs are files, read without git; in a repository with reftable they are not, and one git reads
+//! Reflogs are files, read without git; in a repository with reftable they are not, and one git process reads
 //! those of all branches.
 
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ use std::io::ErrorKind;
 
 use crate::{GitError, Repository};
 
-/// For each of these refs whether somebody committed on it; one that is left out could not be read.
-/// A ref without a reflog was not committed on, as far as anybody can tell.
+/// Tells for each of these refs whether a commit was made on it; a ref that is left out could not
+/// be read. A ref without a reflog counts as one without commits of its own.
 pub async fn worked_on(repo: &Repository, refs: &[String]) -> Result<HashMap<String, bool>, GitError> {
     if repo.common_dir.join("reftable").exists() {
         return in_reftable(repo, refs).await;
@@ -36,25 +36,26 @@ async fn in_reftable(repo: &Repository, refs: &[String]) -> Result<HashMap<Strin
         return Ok(found);
     }
     let names: String = refs.iter().map(|name| format!("{name}\n")).collect();
-    // As lines of a reflog's file: the commit before is not needed, and `-g` does not give it.
+    // In the format of a reflog file: the previous commit is not needed, and `-g` does not give it.
     let flags = ["-g", "--ignore-missing", "--no-show-signature", "--format=%gD%x00- %H%x09%gs", "--stdin"];
-    let listed = repo.command("log").args(flags).stdin(names).long().text().await?;
+    let listed = repo.new_command("log").args(flags).with_stdin(names).with_long_timeout().run_to_text().await?;
     for line in listed.lines() {
         // `refs/heads/x@{3}`; no name of a branch holds `@{`.
         let entry = line.split_once('\0').and_then(|(place, entry)| Some((place.split_once("@{")?.0, entry)));
-        let (name, entry) = entry.ok_or_else(|| GitError::unreadable("log", line))?;
-        let worked = found.get_mut(name).ok_or_else(|| GitError::unreadable("log", line))?;
+        let (name, entry) = entry.ok_or_else(|| GitError::unreadable_output("log", line))?;
+        let worked = found.get_mut(name).ok_or_else(|| GitError::unreadable_output("log", line))?;
         *worked |= reflog_tells_of_commits(entry);
     }
     Ok(found)
 }
 
-/// Whether a branch's reflog tells of a commit made on it, not of one that it was moved to.
+/// Tells whether a branch's reflog has a commit that was made on it, not only one that it was moved
+/// to.
 pub fn reflog_tells_of_commits(log: &str) -> bool {
     let made = ["commit", "cherry-pick", "revert", "am", "rebase", "merge", "pull"];
     log.lines().filter_map(|line| line.split_once('\t')).any(|(ids, message)| {
         let verb = message.split([':', ' ', '(']).next().unwrap_or_default();
-        // A rebase of nothing ends where it was to go.
+        // A rebase of nothing ends at its target.
         let now = ids.split(' ').nth(1).unwrap_or_default();
         let onto = message.rsplit_once(" onto ").map(|(_, onto)| onto.trim());
         let moved = message.contains(": Fast-forward") || onto.is_some_and(|onto| onto == now);

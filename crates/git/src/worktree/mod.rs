@@ -1,16 +1,16 @@
-//! Making a worktree.
+//! Creates a worktree.
 //!
-//! `git worktree add` builds its entry under `.git/worktrees/` step by step, in the sight of every
-//! other git command of that repository, and several at once trip over each other. Here the entry
-//! is built aside, under `.git/grove/staging-…`, filled by git itself, and appears by one rename.
-//! Until then nothing in the repository knows of it but the branch.
+//! `git worktree add` builds its entry under `.git/worktrees/` step by step, visible to every other git
+//! command of that repository, and several at once interfere with each other. Here the entry is built aside,
+//! under `.git/grove/staging-…`, filled by git itself, and appears by one rename. Until then nothing in the
+//! repository knows of it but the branch.
 //!
-//! The order, each step told to the [`Journal`] before the next, each undone by [`Created::undo`] or,
-//! after a crash, by [`withdraw`]:
-//! 1. [`target`]: is the path free?
-//! 2. [`source`]: which branch, at which commit? The branch is made by compare-and-swap.
+//! The steps are in this order; each is recorded in the [`CreationJournal`] before the next, and undone by
+//! [`CreatedWorktree::undo_creation`] or, after a crash, by [`withdraw_creation`]:
+//! 1. [`target`]: checks that the path is free.
+//! 2. [`source`]: finds the branch and its commit. The branch is created by compare-and-swap.
 //! 3. [`stage`]: directory, entry, checkout, publication.
-//! 4. [`verify`]: git's exit code is not proof.
+//! 4. [`verify`]: checks the result, since git's exit code is not proof.
 //!
 //! The canonical checkout is never touched: not its HEAD, not its index, not its files.
 
@@ -27,19 +27,19 @@ use async_trait::async_trait;
 use grove_model::{BranchName, CommitSha, Nonce, human_size};
 use serde::{Deserialize, Serialize};
 
-pub use source::{Prepared, Source, Wanted};
+pub use source::{PreparedWorktree, WorktreeRequest, WorktreeSource};
 pub use target::TargetError;
-pub use verify::Flaw;
-pub use withdraw::{Withdrawn, settle, withdraw};
+pub use verify::WorktreeFlaw;
+pub use withdraw::{WithdrawOutcome, unlock_finished, withdraw_creation};
 
 use crate::base::BaseError;
 use crate::holder::HolderState;
-use crate::parse::Status;
+use crate::parse::WorktreeStatus;
 use crate::upstream::Upstream;
 use crate::{GitError, Repository};
 
 #[derive(Debug, thiserror::Error)]
-pub enum AddError {
+pub enum AddWorktreeError {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]
@@ -61,7 +61,7 @@ pub enum AddError {
     #[error("`{remote}` could not be asked for {what}: {line}")]
     FetchFailed { remote: String, what: String, line: String },
     #[error("the new worktree is not right: {0}")]
-    Flawed(Flaw),
+    Flawed(WorktreeFlaw),
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
     #[error("the branch `{branch}` could not be made: {line}")]
@@ -76,38 +76,38 @@ pub enum AddError {
     Git(#[from] GitError),
 }
 
-impl AddError {
-    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> AddError {
+impl AddWorktreeError {
+    pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> AddWorktreeError {
         let what = what.into();
-        move |source| AddError::Io { what, source }
+        move |source| AddWorktreeError::Io { what, source }
     }
 }
 
-/// Where a branch is before and after a creation.
+/// The commit of a branch before and after a creation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchIntent {
     pub from: Option<CommitSha>,
     pub to: CommitSha,
-    /// What it follows, where the creation sets that.
+    /// The upstream, if the creation sets it.
     #[serde(default)]
     pub upstream: Option<UpstreamIntent>,
 }
 
-/// What a branch follows before and after a creation.
+/// The upstream of a branch before and after a creation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamIntent {
     pub from: Upstream,
     pub to: Upstream,
 }
 
-/// How far a creation has come.
+/// The progress of a creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The branch is about to be made or moved.
+pub enum CreationStep {
+    /// The branch is about to be created or moved.
     Branch(BranchIntent),
-    /// It was; the files are next.
+    /// The branch was created or moved; the files are next.
     Branched,
-    /// The empty staging places are there.
+    /// The empty staging folders exist.
     Staged,
     CheckedOut,
     /// Git knows the worktree; its files are not in place yet.
@@ -116,21 +116,21 @@ pub enum Step {
     Verified,
 }
 
-/// Is told each step before the next begins; what it refuses does not happen.
+/// Records each step before the next begins; a step that it refuses does not happen.
 #[async_trait]
-pub trait Journal: Send + Sync {
-    async fn step(&self, step: Step) -> Result<(), AddError>;
+pub trait CreationJournal: Send + Sync {
+    async fn record_step(&self, step: CreationStep) -> Result<(), AddWorktreeError>;
 }
 
-/// A worktree that was just made, with what is needed to take it back.
+/// A worktree that was just created, with the facts that are needed to undo it.
 #[derive(Debug)]
-pub struct Created {
+pub struct CreatedWorktree {
     pub path: PathBuf,
     pub admin_dir: PathBuf,
     pub branch: BranchName,
     pub head: CommitSha,
-    /// What git says of it; there once it was verified.
-    pub status: Option<Status>,
+    /// Git's status of it; set once it was verified.
+    pub status: Option<WorktreeStatus>,
     pub warnings: Vec<String>,
     intent: BranchIntent,
     nonce: Nonce,
@@ -138,29 +138,29 @@ pub struct Created {
     made_parents: Vec<PathBuf>,
 }
 
-/// Makes the worktree that `prepared` describes at `path`, locked with `nonce` until
-/// [`Created::unlock`]. When it fails, nothing is left.
-pub async fn add(
+/// Creates the worktree that `prepared` describes at `path`, locked with `nonce` until
+/// [`CreatedWorktree::unlock_worktree`]. A failure leaves nothing behind.
+pub async fn add_worktree(
     repo: &Repository,
     path: &Path,
-    prepared: Prepared,
+    prepared: PreparedWorktree,
     nonce: Nonce,
-    journal: &dyn Journal,
-) -> Result<Created, AddError> {
-    let mut created = Created {
+    journal: &dyn CreationJournal,
+) -> Result<CreatedWorktree, AddWorktreeError> {
+    let mut created = CreatedWorktree {
         path: path.to_owned(),
         admin_dir: PathBuf::new(),
         branch: prepared.branch.clone(),
         head: prepared.at.clone(),
         status: None,
         warnings: prepared.warnings.clone(),
-        intent: prepared.intent(),
+        intent: prepared.branch_intent(),
         nonce,
         made_parents: Vec::new(),
     };
-    if let Err(error) = fill(repo, &mut created, &prepared, nonce, journal).await {
-        // The first error is the one to report; what cannot be undone is said beside it.
-        for left in created.undo(repo).await {
+    if let Err(error) = fill_worktree(repo, &mut created, &prepared, nonce, journal).await {
+        // The first error is the one to report; what cannot be undone is logged beside it.
+        for left in created.undo_creation(repo).await {
             tracing::warn!(path = %path.display(), "undoing a failed creation: {left}");
         }
         return Err(disk_full(repo, path, &created.head, &error).await.unwrap_or(error));
@@ -168,80 +168,91 @@ pub async fn add(
     Ok(created)
 }
 
-/// What an entry, its index and a branch take besides the files.
-const OVERHEAD: u64 = 64 * 1024;
+/// The size of an entry, its index and a branch, besides the files.
+const ENTRY_OVERHEAD_BYTES: u64 = 64 * 1024;
 
-/// Git does not always say why it could not write. Once all is taken back, the commit's files and
-/// git's entry either fit their disks or they do not.
-async fn disk_full(repo: &Repository, path: &Path, commit: &CommitSha, error: &AddError) -> Option<AddError> {
+/// Finds out whether a disk is full: git does not always say why it could not write. Once
+/// everything is undone, the commit's files and git's entry either fit on their disks or they do
+/// not.
+async fn disk_full(
+    repo: &Repository,
+    path: &Path,
+    commit: &CommitSha,
+    error: &AddWorktreeError,
+) -> Option<AddWorktreeError> {
     let written = matches!(
         error,
-        AddError::Checkout { .. }
-            | AddError::Io { .. }
-            | AddError::Branch { .. }
-            | AddError::Flawed(_)
-            | AddError::Git(_)
+        AddWorktreeError::Checkout { .. }
+            | AddWorktreeError::Io { .. }
+            | AddWorktreeError::Branch { .. }
+            | AddWorktreeError::Flawed(_)
+            | AddWorktreeError::Git(_)
     );
     let there = path.ancestors().find(|dir| dir.is_dir()).filter(|_| written)?;
-    let listed =
-        repo.command("ls-tree").args(["-r", "-l", "-z", "--full-tree", commit.as_str()]).long().run().await.ok()?;
+    let listed = repo
+        .new_command("ls-tree")
+        .args(["-r", "-l", "-z", "--full-tree", commit.as_str()])
+        .with_long_timeout()
+        .run()
+        .await
+        .ok()?;
     // `<mode> <type> <id> <size>\t<path>`
     let sizes = listed.stdout.split(|byte| *byte == 0).filter_map(|line| {
         let header = line.split(|byte| *byte == b'\t').next()?;
         std::str::from_utf8(header).ok()?.split_whitespace().last()?.parse::<u64>().ok()
     });
     let sizes: Vec<u64> = sizes.collect();
-    let entry = OVERHEAD + 100 * sizes.len() as u64;
+    let entry = ENTRY_OVERHEAD_BYTES + 100 * sizes.len() as u64;
     let too_small = |dir: &Path, files: &[u64], more: u64| {
         let disk = rustix::fs::statvfs(dir).ok()?;
-        // A file takes whole blocks.
+        // A file occupies whole blocks.
         let block = disk.f_frsize.max(1);
         let needed = more + files.iter().map(|size| size.div_ceil(block) * block).sum::<u64>();
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let full = needed >= free || (disk.f_files > 0 && files.len() as u64 + 16 >= disk.f_favail);
-        full.then(|| AddError::DiskFull { path: dir.to_owned(), free, needed })
+        full.then(|| AddWorktreeError::DiskFull { path: dir.to_owned(), free, needed })
     };
     too_small(there, &sizes, entry).or_else(|| too_small(&repo.common_dir, &[], entry))
 }
 
-async fn fill(
+async fn fill_worktree(
     repo: &Repository,
-    created: &mut Created,
-    prepared: &Prepared,
+    created: &mut CreatedWorktree,
+    prepared: &PreparedWorktree,
     nonce: Nonce,
-    journal: &dyn Journal,
-) -> Result<(), AddError> {
-    let free = target::check(repo, &created.path)?;
-    journal.step(Step::Branch(prepared.intent())).await?;
+    journal: &dyn CreationJournal,
+) -> Result<(), AddWorktreeError> {
+    let free = target::check_target(repo, &created.path)?;
+    journal.record_step(CreationStep::Branch(prepared.branch_intent())).await?;
     source::make_branch(repo, prepared, nonce).await?;
     created.warnings.extend(prepared.moved_branch_warning());
-    journal.step(Step::Branched).await?;
-    if let Some(moved) = free.clear()? {
+    journal.record_step(CreationStep::Branched).await?;
+    if let Some(moved) = free.clear_path()? {
         created
             .warnings
             .push(format!("a folder without a repository stood there and was moved to {}", moved.display()));
     }
-    stage::publish(repo, created, nonce, journal).await?;
-    journal.step(Step::Published).await?;
+    stage::publish_worktree(repo, created, nonce, journal).await?;
+    journal.record_step(CreationStep::Published).await?;
     if let Some(upstream) = &prepared.upstream {
         source::set_upstream(repo, &created.branch, upstream).await?;
     }
-    let (status, warnings) = verify::verify(repo, created).await?;
+    let (status, warnings) = verify::verify_worktree(repo, created).await?;
     created.status = Some(status);
     created.warnings.extend(warnings);
-    journal.step(Step::Verified).await
+    journal.record_step(CreationStep::Verified).await
 }
 
-impl Created {
-    /// Takes back everything that the creation made. Gives what could not be taken back.
+impl CreatedWorktree {
+    /// Undoes everything that the creation made. Returns what could not be undone.
     ///
-    /// Only for a worktree that nobody was told of yet: its files are deleted.
-    pub async fn undo(&mut self, repo: &Repository) -> Vec<String> {
+    /// Only for a worktree that no caller knows of yet: its files are deleted.
+    pub async fn undo_creation(&mut self, repo: &Repository) -> Vec<String> {
         let mut left = Vec::new();
         if let Err(error) = withdraw::remove_own(repo, &self.path, self.nonce) {
             left.push(error.to_string());
         }
-        // Those above may have got other tenants meanwhile and then stay.
+        // Parent folders that have other contents by now stay.
         for dir in self.made_parents.drain(..).rev() {
             let _ = std::fs::remove_dir(dir);
         }
@@ -251,8 +262,8 @@ impl Created {
         left
     }
 
-    /// Takes the lock away that marked the worktree as unfinished.
-    pub fn unlock(&self) -> Result<(), AddError> {
-        stage::unlock(&self.admin_dir).map_err(AddError::io("the new worktree cannot be unlocked"))
+    /// Removes the lock that marked the worktree as unfinished.
+    pub fn unlock_worktree(&self) -> Result<(), AddWorktreeError> {
+        stage::remove_lock(&self.admin_dir).map_err(AddWorktreeError::io_error("the new worktree cannot be unlocked"))
     }
 }

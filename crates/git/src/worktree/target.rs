@@ -1,4 +1,4 @@
-//! Is the path free for a new worktree?
+//! Checks that the path is free for a new worktree.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -25,26 +25,27 @@ pub enum TargetError {
     Unknown { path: PathBuf, why: String },
 }
 
-/// A path that nothing stands in the way of, once [`Free::clear`] was called.
+/// A path that is free once [`FreeTarget::clear_path`] was called.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Free {
+pub(super) enum FreeTarget {
     Nothing,
     EmptyDirectory(PathBuf),
     /// A worktree of ours whose entry git no longer has: moved aside, never deleted.
     Orphaned(PathBuf),
 }
 
-impl Free {
-    /// Makes the path free; gives where an orphan was moved to.
-    pub(super) fn clear(self) -> Result<Option<PathBuf>, super::AddError> {
+impl FreeTarget {
+    /// Makes the path free; returns the path that an orphan was moved to.
+    pub(super) fn clear_path(self) -> Result<Option<PathBuf>, super::AddWorktreeError> {
         match self {
-            Free::Nothing => Ok(None),
-            Free::EmptyDirectory(path) => {
-                fs::remove_dir(&path).map_err(super::AddError::io(format!("{} cannot be replaced", path.display())))?;
+            FreeTarget::Nothing => Ok(None),
+            FreeTarget::EmptyDirectory(path) => {
+                fs::remove_dir(&path)
+                    .map_err(super::AddWorktreeError::io_error(format!("{} cannot be replaced", path.display())))?;
                 Ok(None)
             }
-            Free::Orphaned(path) => {
-                let failed = || super::AddError::io(format!("{} cannot be moved aside", path.display()));
+            FreeTarget::Orphaned(path) => {
+                let failed = || super::AddWorktreeError::io_error(format!("{} cannot be moved aside", path.display()));
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let aside = path.with_file_name(".orphaned");
                 fs::create_dir_all(&aside).map_err(failed())?;
@@ -58,14 +59,14 @@ impl Free {
     }
 }
 
-pub(super) fn check(repo: &Repository, path: &Path) -> Result<Free, TargetError> {
+pub(super) fn check_target(repo: &Repository, path: &Path) -> Result<FreeTarget, TargetError> {
     let here = || path.to_owned();
     let unknown = |error: &io::Error| TargetError::Unknown { path: path.to_owned(), why: error.to_string() };
     let meta = match path.symlink_metadata() {
         Ok(meta) => meta,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Free::Nothing),
-        // A file where a folder above should be: creating the folders will say so.
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Free::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FreeTarget::Nothing),
+        // A file in place of a parent folder: creating the folders will report it.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(FreeTarget::Nothing),
         Err(error) => return Err(unknown(&error)),
     };
     if meta.is_symlink() {
@@ -84,7 +85,7 @@ pub(super) fn check(repo: &Repository, path: &Path) -> Result<Free, TargetError>
             let ours = git_dir.parent() == Some(&repo.common_dir.join("worktrees"));
             match (ours, git_dir.exists()) {
                 (true, true) => Err(TargetError::Worktree(here())),
-                (true, false) => Ok(Free::Orphaned(here())),
+                (true, false) => Ok(FreeTarget::Orphaned(here())),
                 (false, _) if git_dir.components().any(|part| part.as_os_str() == "modules") => {
                     Err(TargetError::Submodule(here()))
                 }
@@ -94,7 +95,7 @@ pub(super) fn check(repo: &Repository, path: &Path) -> Result<Free, TargetError>
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut entries = fs::read_dir(path).map_err(|error| unknown(&error))?;
             match entries.next() {
-                None => Ok(Free::EmptyDirectory(here())),
+                None => Ok(FreeTarget::EmptyDirectory(here())),
                 // `HEAD`, `objects`, `refs`: a bare repository.
                 Some(_) if path.join("HEAD").is_file() && path.join("objects").is_dir() => {
                     Err(TargetError::Clone(here()))

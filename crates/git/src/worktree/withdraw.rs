@@ -1,39 +1,40 @@
-//! Taking back a creation: right after it failed, or after a crash, by its nonce alone.
+//! Undoes a creation: right after it failed, or after a crash, by its nonce alone.
 //!
-//! Nothing is believed but what carries the nonce: the two staging names, an entry locked with it,
-//! the branch's reflog. After a crash, a worktree that was published already is only taken away
-//! while it holds nothing but what the creation put there; otherwise it stays, for `orphans` to
-//! list. What cannot be looked at is an error, and then nothing is taken away.
+//! Only things that carry the nonce count as the creation's: the two staging names, an entry locked
+//! with it, the branch's reflog. After a crash, a worktree that was published already is only
+//! removed while it holds nothing but the creation's own files; otherwise it stays, for `orphans`
+//! to list. If something cannot be inspected, that is an error, and nothing is removed.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use grove_model::{BranchName, Nonce};
 
-use super::{AddError, BranchIntent, UpstreamIntent, source, stage};
+use super::{AddWorktreeError, BranchIntent, UpstreamIntent, source, stage};
 use crate::base::{reflog_reason, tracking_ref};
 use crate::lock::repository_lock;
 use crate::removal::look::in_progress;
 use crate::upstream::lock_config;
-use crate::{GitError, Place, Repository, links, parse, settled};
+use crate::{GitError, GitLocation, Repository, links, parse, settled};
 
-/// What became of an unfinished creation.
+/// The outcome of undoing an unfinished creation.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Withdrawn {
+pub enum WithdrawOutcome {
     /// No trace is left.
     Whole,
-    /// Somebody has put something into the new worktree: it stays, still locked.
+    /// A person or a program has put something into the new worktree: it stays, still locked.
     Kept(PathBuf),
 }
 
-/// After a crash. `intent` is what the creation was about to do to the branch, if it came so far.
-pub async fn withdraw(
+/// Undoes a creation after a crash. `intent` is the change to the branch that the creation was
+/// about to make, if it came so far.
+pub async fn withdraw_creation(
     repo: &Repository,
     path: &Path,
     branch: &BranchName,
     intent: Option<&BranchIntent>,
     nonce: Nonce,
-) -> Result<Withdrawn, AddError> {
+) -> Result<WithdrawOutcome, AddWorktreeError> {
     let entry = entry_locked_with(repo, nonce).map_err(not_looked_at(path))?;
     if let Some(entry) = &entry
         && published_at(repo, path, entry)?
@@ -43,34 +44,34 @@ pub async fn withdraw(
             None => false,
         };
         if !untouched {
-            return Ok(Withdrawn::Kept(path.to_owned()));
+            return Ok(WithdrawOutcome::Kept(path.to_owned()));
         }
     }
     remove_own(repo, path, nonce)?;
     match intent {
         Some(intent) => put_branch_back(repo, branch, intent, nonce).await?,
-        // It came no further than its fetch.
+        // The creation came no further than its fetch.
         None => delete_own_tracking(repo, branch, nonce).await?,
     }
-    // Folders above that only this creation needed; one with another tenant stays.
+    // Parent folders that only this creation needed; a folder with other contents stays.
     for dir in path.ancestors().skip(1).take(2) {
         if fs::remove_dir(dir).is_err() {
             break;
         }
     }
-    Ok(Withdrawn::Whole)
+    Ok(WithdrawOutcome::Whole)
 }
 
-/// Takes the lock of a finished creation away, if a crash left it there.
-pub fn settle(repo: &Repository, nonce: Nonce) -> io::Result<bool> {
-    entry_locked_with(repo, nonce)?.map_or(Ok(false), |entry| stage::unlock(&entry).map(|()| true))
+/// Removes the lock of a finished creation, if a crash left it.
+pub fn unlock_finished(repo: &Repository, nonce: Nonce) -> io::Result<bool> {
+    entry_locked_with(repo, nonce)?.map_or(Ok(false), |entry| stage::remove_lock(&entry).map(|()| true))
 }
 
 /// Removes folder, entry and staging places that carry the nonce, and nothing else.
-pub(super) fn remove_own(repo: &Repository, path: &Path, nonce: Nonce) -> Result<(), AddError> {
+pub(super) fn remove_own(repo: &Repository, path: &Path, nonce: Nonce) -> Result<(), AddWorktreeError> {
     let gone = |result: io::Result<()>, what: &Path| match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(AddError::io(format!("{} cannot be taken back", what.display()))(error))
+            Err(AddWorktreeError::io_error(format!("{} cannot be taken back", what.display()))(error))
         }
         _ => Ok(()),
     };
@@ -78,9 +79,9 @@ pub(super) fn remove_own(repo: &Repository, path: &Path, nonce: Nonce) -> Result
         if published_at(repo, path, &entry)? {
             gone(fs::remove_dir_all(path), path)?;
         }
-        settled::forget(&repo.common_dir, &entry);
+        settled::remove_stamp(&repo.common_dir, &entry);
         gone(fs::remove_dir_all(&entry), &entry)?;
-        // As git does when the last worktree goes.
+        // Git does the same after it removes the last worktree.
         let _ = fs::remove_dir(repo.common_dir.join("worktrees"));
     }
     for staged in [stage::staged_files(path, nonce), stage::staged_entry(repo, nonce)] {
@@ -89,10 +90,10 @@ pub(super) fn remove_own(repo: &Repository, path: &Path, nonce: Nonce) -> Result
     Ok(())
 }
 
-/// Git's entry that carries this nonce as the reason of its lock.
+/// Finds git's entry that has this nonce as the reason of its lock.
 pub(super) fn entry_locked_with(repo: &Repository, nonce: Nonce) -> io::Result<Option<PathBuf>> {
     let wanted = nonce.to_string();
-    for entry in links::entries(&repo.common_dir)? {
+    for entry in links::list_entries(&repo.common_dir)? {
         match fs::read_to_string(entry.join("locked")) {
             Ok(reason) if reason.trim_end() == wanted => return Ok(Some(entry)),
             Ok(_) => {}
@@ -103,21 +104,21 @@ pub(super) fn entry_locked_with(repo: &Repository, nonce: Nonce) -> io::Result<O
     Ok(None)
 }
 
-/// Whether what stands at `path` is the worktree of this entry.
-fn published_at(repo: &Repository, path: &Path, entry: &Path) -> Result<bool, AddError> {
+/// Tells whether the worktree of this entry is at `path`.
+fn published_at(repo: &Repository, path: &Path, entry: &Path) -> Result<bool, AddWorktreeError> {
     let belongs = links::entry_of(path, &repo.common_dir).map_err(not_looked_at(path))?;
     let entry = entry.canonicalize().map_err(not_looked_at(path))?;
     Ok(belongs == Some(entry))
 }
 
-fn not_looked_at(path: &Path) -> impl Fn(io::Error) -> AddError {
+fn not_looked_at(path: &Path) -> impl Fn(io::Error) -> AddWorktreeError {
     let what = format!("the worktree for {} cannot be looked at", path.display());
-    move |error| AddError::io(what.clone())(error)
+    move |error| AddWorktreeError::io_error(what.clone())(error)
 }
 
-/// Whether the worktree is still as it was made: on its branch at its commit, nothing changed, also
-/// not hidden, nothing untracked, nothing in progress, and what git ignores is a copy of the
-/// canonical checkout's.
+/// Tells whether the worktree is still as it was created: on its branch at its commit, nothing
+/// changed, also not hidden, nothing untracked, nothing in progress, and ignored files are copies
+/// of the canonical checkout's.
 async fn holds_nothing(
     repo: &Repository,
     path: &Path,
@@ -128,50 +129,52 @@ async fn holds_nothing(
     if in_progress(entry).is_some() {
         return Ok(false);
     }
-    let place = Place::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
-    let status = repo.git().command(place, "status");
+    let place = GitLocation::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
+    let status = repo.git().new_command(place, "status");
     let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=none"];
-    let status = parse::status(&status.args(flags).inspecting_worktree().run().await?.stdout)?;
+    let status = parse::parse_status(&status.args(flags).inspecting_worktree().run().await?.stdout)?;
     let at_home = status.branch.as_deref() == Some(branch.as_str()) && status.head.as_ref() == Some(&intent.to);
     if !status.is_clean() || !at_home {
         return Ok(false);
     }
     // `S` and lower case: git was told not to look at these files.
-    let listed = repo.git().command(place, "ls-files").args(["-v", "-z"]).inspecting_index().run().await?.stdout;
+    let listed = repo.git().new_command(place, "ls-files").args(["-v", "-z"]).inspecting_index().run().await?.stdout;
     let mut files = listed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     if files.any(|line| line[0] == b'S' || line[0].is_ascii_lowercase()) {
         return Ok(false);
     }
-    let ignored = repo.git().command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
+    let ignored = repo.git().new_command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
     let ignored = ignored.inspecting_worktree().run().await?.stdout;
     let copied = |name: &[u8]| {
-        let name = parse::path(name);
+        let name = parse::path_from_bytes(name);
         matches!((fs::read(path.join(&name)), fs::read(repo.root.join(&name))), (Ok(ours), Ok(theirs)) if ours == theirs)
     };
     Ok(ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).all(copied))
 }
 
 /// Undoes what the reflog proves this creation did to the branch, if it was not moved since and is
-/// checked out nowhere. Its upstream and what was fetched for it go the same way.
+/// checked out nowhere. Its upstream and the refs that were fetched for it are undone in the same
+/// way.
 pub(super) async fn put_branch_back(
     repo: &Repository,
     branch: &BranchName,
     intent: &BranchIntent,
     nonce: Nonce,
-) -> Result<(), AddError> {
+) -> Result<(), AddWorktreeError> {
     let name = branch.full_ref();
     let pin = source::pin_name(branch, nonce);
-    let refs = repo.refs(&[name.clone(), pin.clone()]).await?;
+    let refs = repo.list_refs(&[name.clone(), pin.clone()]).await?;
     let mut now = refs.get(&name).map(|line| line.at.clone());
-    let ours = now.as_ref() == Some(&intent.to) && reflog(repo, &name, 1).await?.first() == Some(&reflog_reason(nonce));
-    if ours && !repo.worktrees().await?.iter().any(|entry| entry.branch() == Some(branch.as_str())) {
+    let ours =
+        now.as_ref() == Some(&intent.to) && read_reflog(repo, &name, 1).await?.first() == Some(&reflog_reason(nonce));
+    if ours && !repo.list_worktrees().await?.iter().any(|entry| entry.branch_name() == Some(branch.as_str())) {
         match &intent.from {
             Some(from) => repo.move_ref(&name, Some(&intent.to), from, "grove: creation undone").await?,
             None => repo.delete_ref(&name, &intent.to).await?,
         }
         now = intent.from.clone();
     }
-    // With the branch back where it was, or never moved, its commits need no pin.
+    // If the branch is back at its old commit, or never moved, its commits need no pin.
     if let Some(pinned) = refs.get(&pin)
         && now.as_ref() == Some(&pinned.at)
     {
@@ -186,39 +189,45 @@ pub(super) async fn put_branch_back(
     Ok(())
 }
 
-/// Writes the upstream as it was, each of its keys that is still as the creation wrote it.
+/// Restores the upstream: each of its keys that still has the value that the creation wrote.
 async fn put_upstream_back(
     repo: &Repository,
     branch: &BranchName,
     UpstreamIntent { from, to }: &UpstreamIntent,
-) -> Result<(), AddError> {
-    let lock = lock_config(repo).await.map_err(AddError::io("the repository's directory cannot be written"))?;
+) -> Result<(), AddWorktreeError> {
+    let lock =
+        lock_config(repo).await.map_err(AddWorktreeError::io_error("the repository's directory cannot be written"))?;
     let mut back = repo.read_upstream(branch).await?;
     back.replace_equal(to, from);
     Ok(repo.write_upstream(&lock, branch, &back).await?)
 }
 
-/// Deletes the remote-tracking refs of the branch that the fetch of this creation made, as their
-/// reflogs say, and that no later fetch moved.
-pub(super) async fn delete_own_tracking(repo: &Repository, branch: &BranchName, nonce: Nonce) -> Result<(), AddError> {
-    let names: Vec<String> = repo.remotes().await?.iter().map(|remote| tracking_ref(&remote.name, branch)).collect();
+/// Deletes the remote-tracking refs of the branch that the fetch of this creation made, according
+/// to their reflogs, and that no later fetch moved.
+pub(super) async fn delete_own_tracking(
+    repo: &Repository,
+    branch: &BranchName,
+    nonce: Nonce,
+) -> Result<(), AddWorktreeError> {
+    let names: Vec<String> =
+        repo.list_remotes().await?.iter().map(|remote| tracking_ref(&remote.name, branch)).collect();
     if names.is_empty() {
         return Ok(());
     }
     let lock = repository_lock(&repo.common_dir, "fetch.lock").await;
-    let _lock = lock.map_err(AddError::io("the repository's directory cannot be written"))?;
-    let refs = repo.refs(&names).await?;
+    let _lock = lock.map_err(AddWorktreeError::io_error("the repository's directory cannot be written"))?;
+    let refs = repo.list_refs(&names).await?;
     for line in names.iter().filter_map(|name| refs.get(name)) {
-        if reflog(repo, &line.name, 2).await? == [format!("{}: storing head", reflog_reason(nonce))] {
+        if read_reflog(repo, &line.name, 2).await? == [format!("{}: storing head", reflog_reason(nonce))] {
             repo.delete_ref(&line.name, &line.at).await?;
         }
     }
     Ok(())
 }
 
-/// The newest reasons in a ref's reflog, at most so many.
-async fn reflog(repo: &Repository, name: &str, most: usize) -> Result<Vec<String>, GitError> {
-    let log = repo.command("log").args(["--walk-reflogs", "--no-show-signature", "--format=%gs"]);
+/// Returns the newest messages in a ref's reflog, at most `most`.
+async fn read_reflog(repo: &Repository, name: &str, most: usize) -> Result<Vec<String>, GitError> {
+    let log = repo.new_command("log").args(["--walk-reflogs", "--no-show-signature", "--format=%gs"]);
     let log = log.arg(format!("--max-count={most}"));
     let output = log.args(["--end-of-options", name, "--"]).run_for(&[0, 128]).await?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())

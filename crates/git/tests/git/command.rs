@@ -3,15 +3,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, process};
 
-use grove_git::{Git, GitError, Place};
+use grove_git::{Git, GitError, GitLocation};
 use grove_model::BranchName;
-use grove_testkit::{TestRepo, gits, is_alive};
+use grove_testkit::{TestRepo, installed_gits, is_alive};
 use proptest::prelude::*;
 
 use crate::with_every_git;
 
 /// A program that stands in for git and does what `script` says.
-fn program(dir: &std::path::Path, script: &str) -> PathBuf {
+fn write_program(dir: &std::path::Path, script: &str) -> PathBuf {
     let path = dir.join("fake-git");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -28,9 +28,14 @@ async fn a_call_past_its_time_ends_with_everything_it_started() {
         pids.display(),
         dir.path().join("ready").display()
     );
-    let git = Git::with_program(program(dir.path(), &script));
+    let git = Git::with_program(write_program(dir.path(), &script));
     let began = Instant::now();
-    let error = git.command(Place::Dir(dir.path()), "status").limit(Duration::from_secs(1)).run().await.unwrap_err();
+    let error = git
+        .new_command(GitLocation::Dir(dir.path()), "status")
+        .with_timeout(Duration::from_secs(1))
+        .run()
+        .await
+        .unwrap_err();
     assert!(matches!(error, GitError::TimedOut { .. }), "{error}");
     assert!(began.elapsed() < Duration::from_secs(10));
     assert!(dir.path().join("ready").exists(), "all three had started");
@@ -44,9 +49,9 @@ async fn a_call_past_its_time_ends_with_everything_it_started() {
 #[tokio::test]
 async fn a_helper_that_keeps_the_pipes_open_does_not_hold_us() {
     let dir = tempfile::tempdir().unwrap();
-    let git = Git::with_program(program(dir.path(), "echo answer; setsid sleep 30 & echo $! > pid; exit 0"));
+    let git = Git::with_program(write_program(dir.path(), "echo answer; setsid sleep 30 & echo $! > pid; exit 0"));
     let began = Instant::now();
-    let text = git.command(Place::Dir(dir.path()), "status").text().await.unwrap();
+    let text = git.new_command(GitLocation::Dir(dir.path()), "status").run_to_text().await.unwrap();
     assert_eq!(text, "answer");
     assert!(began.elapsed() < Duration::from_secs(20));
     let pid = fs::read_to_string(dir.path().join("pid")).unwrap();
@@ -59,10 +64,10 @@ async fn never_more_than_two_per_core_at_once() {
     let dir = tempfile::tempdir().unwrap();
     // Each says when it began and ended; the reader counts who was there together.
     let script = "echo begin >> log; sleep 0.05; echo end >> log";
-    let git = Git::with_program(program(dir.path(), script));
+    let git = Git::with_program(write_program(dir.path(), script));
     let calls = (0..40).map(|_| {
         let (git, dir) = (git.clone(), dir.path().to_owned());
-        tokio::spawn(async move { git.command(Place::Dir(&dir), "status").run().await.map(drop) })
+        tokio::spawn(async move { git.new_command(GitLocation::Dir(&dir), "status").run().await.map(drop) })
     });
     for call in calls.collect::<Vec<_>>() {
         call.await.unwrap().unwrap();
@@ -79,12 +84,12 @@ async fn never_more_than_two_per_core_at_once() {
 #[tokio::test]
 async fn a_missing_git_says_how_to_get_it() {
     let git = Git::with_program("/nonexistent/git");
-    let error = git.command(Place::Dir("/".as_ref()), "status").run().await.unwrap_err();
+    let error = git.new_command(GitLocation::Dir("/".as_ref()), "status").run().await.unwrap_err();
     assert!(matches!(error, GitError::NotInstalled), "{error}");
     assert!(error.to_string().contains("install"));
     // A missing directory is another matter, though the system's error is the same.
-    let git = Git::with_program(&gits()[0]);
-    let error = git.command(Place::Dir("/nonexistent".as_ref()), "status").run().await.unwrap_err();
+    let git = Git::with_program(&installed_gits()[0]);
+    let error = git.new_command(GitLocation::Dir("/nonexistent".as_ref()), "status").run().await.unwrap_err();
     assert!(matches!(error, GitError::Spawn(_)), "{error}");
 }
 
@@ -92,7 +97,7 @@ async fn a_missing_git_says_how_to_get_it() {
 async fn a_failure_carries_gits_line_and_no_credentials() {
     with_every_git(TestRepo::with_git, async |world| {
         let url = "https://me:s3cret@127.0.0.1:1/x.git";
-        let ask = world.repo.command("ls-remote").args(["--end-of-options", url]).network();
+        let ask = world.repo.new_command("ls-remote").args(["--end-of-options", url]).with_network_access();
         let error = ask.run().await.unwrap_err();
         let GitError::Failed { line, stderr, .. } = &error else { panic!("{error}") };
         assert!(line.contains("unable to access"), "{line}");
@@ -127,8 +132,8 @@ async fn the_callers_environment_does_not_reach_git() {
 #[tokio::test]
 async fn in_a_poisoned_environment() {
     let Some(path) = std::env::var_os("GROVE_TEST_POISONED") else { return };
-    let git = Git::with_program(&gits()[0]);
-    let output = git.command(Place::Dir(path.as_ref()), "status").arg("--porcelain").run().await.unwrap();
+    let git = Git::with_program(&installed_gits()[0]);
+    let output = git.new_command(GitLocation::Dir(path.as_ref()), "status").arg("--porcelain").run().await.unwrap();
     assert_eq!((output.stdout, output.stderr), (Vec::new(), String::new()));
 }
 
@@ -158,10 +163,11 @@ async fn the_callers_secrets_do_not_reach_git() {
 #[tokio::test]
 async fn among_secrets() {
     let Some(dir) = std::env::var_os("GROVE_TEST_AMONG_SECRETS").map(PathBuf::from) else { return };
-    let git = Git::with_program(program(&dir, "env"));
+    let git = Git::with_program(write_program(&dir, "env"));
     let names = |text: String| text.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect();
-    let local: Vec<String> = names(git.command(Place::Dir(&dir), "status").text().await.unwrap());
-    let remote: Vec<String> = names(git.command(Place::Dir(&dir), "ls-remote").network().text().await.unwrap());
+    let local: Vec<String> = names(git.new_command(GitLocation::Dir(&dir), "status").run_to_text().await.unwrap());
+    let remote: Vec<String> =
+        names(git.new_command(GitLocation::Dir(&dir), "ls-remote").with_network_access().run_to_text().await.unwrap());
     for all in [&local, &remote] {
         let unexpected: Vec<&String> = all
             .iter()
@@ -185,17 +191,17 @@ async fn among_secrets() {
 #[tokio::test]
 async fn hooks_and_monitors_of_the_repository_do_not_run() {
     with_every_git(TestRepo::with_git, async |world| {
-        let marker = world.test.dir().join("ran");
+        let marker = world.test.temp_dir().join("ran");
         for hook in ["post-checkout", "reference-transaction", "post-index-change"] {
             let path = world.test.path().join(".git/hooks").join(hook);
             fs::write(&path, format!("#!/bin/sh\necho {hook} >> {}\n", marker.display())).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let monitor = program(&world.test.dir(), &format!("echo fsmonitor >> {}", marker.display()));
+        let monitor = write_program(&world.test.temp_dir(), &format!("echo fsmonitor >> {}", marker.display()));
         world.test.git(&["config", "core.fsmonitor", monitor.to_str().unwrap()]);
         let _ = fs::remove_file(&marker);
-        let name = crate::branch("issue-1");
-        world.try_add(&world.worktree_path("issue-1"), &crate::own(&name, None)).await.unwrap();
+        let name = crate::parse_branch("issue-1");
+        world.try_add(&world.worktree_path("issue-1"), &crate::want_own_branch(&name, None)).await.unwrap();
         assert!(!marker.exists(), "ran: {}", fs::read_to_string(&marker).unwrap_or_default());
     })
     .await;
@@ -204,7 +210,7 @@ async fn hooks_and_monitors_of_the_repository_do_not_run() {
 #[test]
 fn our_rules_for_branch_names_are_gits() {
     // One git answers for all names: `--branch` takes one name a call, so a few hundred suffice.
-    let git = &gits()[0];
+    let git = &installed_gits()[0];
     let dir = tempfile::tempdir().unwrap();
     let accepts = |name: &str| {
         let mut command = process::Command::new(git);
@@ -249,8 +255,8 @@ fn our_rules_for_branch_names_are_gits() {
 
 #[tokio::test]
 async fn the_version_is_read() {
-    for git in gits() {
-        let (major, minor) = Git::with_program(git).version().await.unwrap();
+    for git in installed_gits() {
+        let (major, minor) = Git::with_program(git).git_version().await.unwrap();
         assert!((major, minor) >= (2, 39), "{major}.{minor}");
     }
 }
@@ -258,9 +264,9 @@ async fn the_version_is_read() {
 #[tokio::test]
 async fn a_cancelled_call_does_not_leave_git_running() {
     let dir = tempfile::tempdir().unwrap();
-    let git = Git::with_program(program(dir.path(), "echo $$ > pid; mv pid started; exec sleep 600"));
+    let git = Git::with_program(write_program(dir.path(), "echo $$ > pid; mv pid started; exec sleep 600"));
     let started = dir.path().join("started");
-    let command = git.command(Place::Dir(dir.path()), "status");
+    let command = git.new_command(GitLocation::Dir(dir.path()), "status");
     let wait = async {
         while !started.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -282,29 +288,29 @@ async fn a_cancelled_call_does_not_leave_git_running() {
 #[tokio::test]
 async fn an_interrupt_ends_what_runs_and_nothing_later() {
     let dir = tempfile::tempdir().unwrap();
-    let git = Git::with_program(program(dir.path(), "[ -e started ] && exit 0; touch started; sleep 600"));
+    let git = Git::with_program(write_program(dir.path(), "[ -e started ] && exit 0; touch started; sleep 600"));
     let started = dir.path().join("started");
     let wait_and_interrupt = async {
         while !started.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        git.interrupt();
+        git.interrupt_calls();
     };
-    let (ran, ()) = tokio::join!(git.command(Place::Dir(dir.path()), "status").run(), wait_and_interrupt);
+    let (ran, ()) = tokio::join!(git.new_command(GitLocation::Dir(dir.path()), "status").run(), wait_and_interrupt);
     assert!(matches!(ran.unwrap_err(), GitError::Interrupted { .. }));
-    git.command(Place::Dir(dir.path()), "status").run().await.unwrap();
+    git.new_command(GitLocation::Dir(dir.path()), "status").run().await.unwrap();
     // Asked for between two calls, the next one has it, and only that one.
-    git.interrupt();
-    let next = git.command(Place::Dir(dir.path()), "status").run().await;
+    git.interrupt_calls();
+    let next = git.new_command(GitLocation::Dir(dir.path()), "status").run().await;
     assert!(matches!(next.unwrap_err(), GitError::Interrupted { .. }));
-    git.command(Place::Dir(dir.path()), "status").run().await.unwrap();
+    git.new_command(GitLocation::Dir(dir.path()), "status").run().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_world_opens() {
     with_every_git(TestRepo::with_git, async |world| {
         assert_eq!(world.repo.root, world.test.path());
-        assert!(!world.repo.bare && world.git.version().await.is_ok());
+        assert!(!world.repo.bare && world.git.git_version().await.is_ok());
     })
     .await;
 }

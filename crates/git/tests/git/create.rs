@@ -2,14 +2,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use grove_git::base::FetchPolicy;
-use grove_git::worktree::{self, AddError, Flaw, Prepared, Source, TargetError, Wanted};
+use grove_git::worktree::{
+    self, AddWorktreeError, PreparedWorktree, TargetError, WorktreeFlaw, WorktreeRequest, WorktreeSource,
+};
 use grove_git::{Git, Repository};
 use grove_model::{CommitSha, Nonce};
 use grove_testkit::TestRepo;
 
-use crate::{Silent, World, branch, own, with_every_git};
+use crate::{GitTest, SilentJournal, parse_branch, want_own_branch, with_every_git};
 
-fn sha(text: &str) -> CommitSha {
+fn parse_sha(text: &str) -> CommitSha {
     text.parse().unwrap()
 }
 
@@ -17,11 +19,11 @@ fn sha(text: &str) -> CommitSha {
 async fn an_issue_gets_a_branch_from_the_base_without_upstream() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
         let tip = world.test.push_commit("refs/heads/main", "origin/main", "later");
-        let name = branch("issue-42");
-        let made = world.add(own(&name, Some("origin"))).await.unwrap();
+        let name = parse_branch("issue-42");
+        let made = world.add_worktree(want_own_branch(&name, Some("origin"))).await.unwrap();
         assert_eq!(made.head.as_str(), tip);
         assert!(made.path.join("later").is_file());
-        let upstream = world.test.command(&made.path, &["rev-parse", "--abbrev-ref", "@{u}"]).output().unwrap();
+        let upstream = world.test.git_command(&made.path, &["rev-parse", "--abbrev-ref", "@{u}"]).output().unwrap();
         assert!(!upstream.status.success(), "no upstream");
     })
     .await;
@@ -31,14 +33,14 @@ async fn an_issue_gets_a_branch_from_the_base_without_upstream() {
 async fn the_result_is_what_git_itself_would_have_made() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
-        test.write("deep/er/file", "x\n");
+        test.write_file("deep/er/file", "x\n");
         std::os::unix::fs::symlink("../README.md", test.path().join("src/link")).unwrap();
-        test.write("run.sh", "#!/bin/sh\n");
+        test.write_file("run.sh", "#!/bin/sh\n");
         fs::set_permissions(test.path().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
-        test.commit("more");
-        let name = branch("ours");
-        let ours = world.add(own(&name, None)).await.unwrap();
-        let theirs = test.dir().join("theirs");
+        test.commit_all("more");
+        let name = parse_branch("ours");
+        let ours = world.add_worktree(want_own_branch(&name, None)).await.unwrap();
+        let theirs = test.temp_dir().join("theirs");
         test.git(&["worktree", "add", "-q", theirs.to_str().unwrap()]);
         let picture = |dir: &std::path::Path| {
             let files = test.git_in(dir, &["ls-files", "--stage", "--debug"]);
@@ -67,11 +69,11 @@ async fn an_existing_branch_is_used_as_it_is_and_never_moved() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
         test.git(&["checkout", "-q", "-b", "issue-1"]);
-        let tip = test.commit("work");
+        let tip = test.commit_all("work");
         test.git(&["checkout", "-q", "main"]);
-        test.commit("main goes on");
-        let name = branch("issue-1");
-        let made = world.add(own(&name, None)).await.unwrap();
+        test.commit_all("main goes on");
+        let name = parse_branch("issue-1");
+        let made = world.add_worktree(want_own_branch(&name, None)).await.unwrap();
         assert_eq!(made.head.as_str(), tip);
     })
     .await;
@@ -83,10 +85,10 @@ async fn an_existing_branch_with_a_start_is_an_error() {
         world.test.git(&["branch", "here"]);
         world.test.push_commit("refs/heads/there", "origin/main", "there");
         for name in ["here", "there"] {
-            let name = branch(name);
-            let mut wanted = own(&name, Some("origin"));
+            let name = parse_branch(name);
+            let mut wanted = want_own_branch(&name, Some("origin"));
             wanted.base.explicit = Some("main");
-            assert!(matches!(world.refuses(wanted).await, AddError::BranchExists(_)));
+            assert!(matches!(world.expect_refusal(wanted).await, AddWorktreeError::BranchExists(_)));
         }
     })
     .await;
@@ -96,12 +98,15 @@ async fn an_existing_branch_with_a_start_is_an_error() {
 async fn a_branch_that_only_the_remote_has_starts_at_the_remotes_commit() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
         // Also right after another creation, when the base counts as fresh.
-        let first = branch("first");
-        let wanted = Wanted { fetch: FetchPolicy::Auto, ..own(&first, Some("origin")) };
-        world.add(wanted).await.unwrap();
+        let first = parse_branch("first");
+        let wanted = WorktreeRequest { fetch: FetchPolicy::Auto, ..want_own_branch(&first, Some("origin")) };
+        world.add_worktree(wanted).await.unwrap();
         let tip = world.test.push_commit("refs/heads/feature/x", "origin/main", "theirs");
-        let name = branch("feature/x");
-        let made = world.add(Wanted { fetch: FetchPolicy::Auto, ..own(&name, Some("origin")) }).await.unwrap();
+        let name = parse_branch("feature/x");
+        let made = world
+            .add_worktree(WorktreeRequest { fetch: FetchPolicy::Auto, ..want_own_branch(&name, Some("origin")) })
+            .await
+            .unwrap();
         assert_eq!(made.head.as_str(), tip);
     })
     .await;
@@ -111,9 +116,10 @@ async fn a_branch_that_only_the_remote_has_starts_at_the_remotes_commit() {
 async fn a_pull_request_of_this_repository_is_on_its_own_branch_with_upstream() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
         let tip = world.test.push_commit("refs/heads/feature/auth", "origin/main", "auth");
-        let name = branch("feature/auth");
-        let wanted = Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) };
-        let made = world.add(wanted).await.unwrap();
+        let name = parse_branch("feature/auth");
+        let wanted =
+            WorktreeRequest { source: WorktreeSource::PullRequestBranch, ..want_own_branch(&name, Some("origin")) };
+        let made = world.add_worktree(wanted).await.unwrap();
         assert_eq!(made.head.as_str(), tip);
         let upstream = world.test.git_in(&made.path, &["rev-parse", "--abbrev-ref", "@{u}"]);
         assert_eq!(upstream, "origin/feature/auth");
@@ -129,24 +135,26 @@ async fn a_clone_of_a_single_branch_gets_a_pull_requests_branch_too() {
         let test = &world.test;
         let older = test.push_commit("refs/heads/main", "origin/main", "older");
         test.push_commit("refs/heads/main", &older, "newest");
-        let url = format!("file://{}", test.origin().display());
+        let url = format!("file://{}", test.origin_path().display());
         for (number, flags) in
             [&["--single-branch"][..], &["--depth=1"], &["--depth=1", "--no-single-branch"]].into_iter().enumerate()
         {
             // It began before the newest commit that a shallow clone has.
             let tip = test.push_commit(&format!("refs/heads/feature/{number}"), &older, &format!("work-{number}"));
-            let (clone, path) = (test.dir().join(format!("clone-{number}")), test.dir().join(format!("wt-{number}")));
+            let (clone, path) =
+                (test.temp_dir().join(format!("clone-{number}")), test.temp_dir().join(format!("wt-{number}")));
             let at = clone.to_str().unwrap();
-            test.git_in(&test.dir(), &[&["clone", "-q"], flags, &[&url, at]].concat());
-            let repo = Repository::discover(&world.git, &clone).await.unwrap();
-            let before = grove_testkit::Canonical::of(&clone);
+            test.git_in(&test.temp_dir(), &[&["clone", "-q"], flags, &[&url, at]].concat());
+            let repo = Repository::discover_repository(&world.git, &clone).await.unwrap();
+            let before = grove_testkit::CheckoutSnapshot::from_checkout(&clone);
             let shallow = fs::read(clone.join(".git/shallow")).ok();
-            let name = branch(&format!("feature/{number}"));
-            let wanted = Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) };
-            let prepared = Prepared::find(&repo, &wanted).await.unwrap();
-            let made = worktree::add(&repo, &path, prepared, Nonce::new(), &Silent).await;
+            let name = parse_branch(&format!("feature/{number}"));
+            let wanted =
+                WorktreeRequest { source: WorktreeSource::PullRequestBranch, ..want_own_branch(&name, Some("origin")) };
+            let prepared = PreparedWorktree::find_source(&repo, &wanted).await.unwrap();
+            let made = worktree::add_worktree(&repo, &path, prepared, Nonce::new(), &SilentJournal).await;
             let made = made.unwrap_or_else(|error| panic!("{flags:?}: {error}"));
-            made.unlock().unwrap();
+            made.unlock_worktree().unwrap();
             assert_eq!(made.head.as_str(), tip, "{flags:?}");
             before.assert_only_upstream_added(name.as_str());
             assert_eq!(fs::read(clone.join(".git/shallow")).ok(), shallow, "{flags:?}");
@@ -162,7 +170,7 @@ async fn a_clone_of_a_single_branch_gets_a_pull_requests_branch_too() {
             test.git_in(&path, &["add", "mine"]);
             test.git_in(&path, &["commit", "-q", "-m", "mine"]);
             test.git_in(&path, &["push", "-q"]);
-            let pushed = test.git_in(&test.origin(), &["rev-parse", name.as_str()]);
+            let pushed = test.git_in(&test.origin_path(), &["rev-parse", name.as_str()]);
             assert_eq!(pushed, test.git_in(&path, &["rev-parse", "HEAD"]), "{flags:?}");
         }
     })
@@ -177,24 +185,39 @@ async fn a_pull_requests_branch_goes_forward_but_keeps_what_is_only_here() {
         test.git(&["fetch", "-q"]);
         test.git(&["branch", "-q", "--no-track", "behind", "origin/behind"]);
         let newer = test.push_commit("refs/heads/behind", "origin/behind", "two");
-        let name = branch("behind");
-        let made = world.add(Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) }).await.unwrap();
+        let name = parse_branch("behind");
+        let made = world
+            .add_worktree(WorktreeRequest {
+                source: WorktreeSource::PullRequestBranch,
+                ..want_own_branch(&name, Some("origin"))
+            })
+            .await
+            .unwrap();
         assert_eq!(made.head.as_str(), newer);
 
         test.push_commit("refs/heads/apart", "origin/main", "three");
         test.git(&["checkout", "-q", "-b", "apart"]);
-        let ours = test.commit("only here");
+        let ours = test.commit_all("only here");
         test.git(&["checkout", "-q", "main"]);
-        let name = branch("apart");
-        let made = world.add(Wanted { source: Source::PullRequestBranch, ..own(&name, Some("origin")) }).await.unwrap();
+        let name = parse_branch("apart");
+        let made = world
+            .add_worktree(WorktreeRequest {
+                source: WorktreeSource::PullRequestBranch,
+                ..want_own_branch(&name, Some("origin"))
+            })
+            .await
+            .unwrap();
         assert_eq!(made.head.as_str(), ours);
         assert!(made.warnings.iter().any(|w| w.contains("used as it is")), "{:?}", made.warnings);
     })
     .await;
 }
 
-fn pull<'a>(name: &'a grove_model::BranchName, number: u64, pinned: Option<&str>) -> Wanted<'a> {
-    Wanted { source: Source::PullRequestHead { number, pinned: pinned.map(sha) }, ..own(name, Some("origin")) }
+fn want_pull_request<'a>(name: &'a grove_model::BranchName, number: u64, pinned: Option<&str>) -> WorktreeRequest<'a> {
+    WorktreeRequest {
+        source: WorktreeSource::PullRequestHead { number, pinned: pinned.map(parse_sha) },
+        ..want_own_branch(name, Some("origin"))
+    }
 }
 
 #[tokio::test]
@@ -203,16 +226,16 @@ async fn a_forks_pull_request_is_at_exactly_its_commit() {
         let test = &world.test;
         let first = test.push_commit("refs/pull/7/head", "origin/main", "one");
         let second = test.push_commit("refs/pull/7/head", &first, "two");
-        let name = branch("pr-7-review");
-        let made = world.add(pull(&name, 7, Some(&first))).await.unwrap();
+        let name = parse_branch("pr-7-review");
+        let made = world.add_worktree(want_pull_request(&name, 7, Some(&first))).await.unwrap();
         assert_eq!(made.head.as_str(), first, "the commit that was named");
-        let name = branch("pr-7-later");
-        let made = world.add(pull(&name, 7, None)).await.unwrap();
+        let name = parse_branch("pr-7-later");
+        let made = world.add_worktree(want_pull_request(&name, 7, None)).await.unwrap();
         assert_eq!(made.head.as_str(), second, "the newest");
         // GitLab's name for the same.
         let gitlab = test.push_commit("refs/merge-requests/8/head", "origin/main", "three");
-        let name = branch("pr-8-review");
-        assert_eq!(world.add(pull(&name, 8, None)).await.unwrap().head.as_str(), gitlab);
+        let name = parse_branch("pr-8-review");
+        assert_eq!(world.add_worktree(want_pull_request(&name, 8, None)).await.unwrap().head.as_str(), gitlab);
     })
     .await;
 }
@@ -222,11 +245,11 @@ async fn an_older_review_branch_is_pinned_before_it_is_replaced() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
         let test = &world.test;
         test.git(&["checkout", "-q", "-b", "pr-7-review"]);
-        let own_work = test.commit("notes of the reviewer");
+        let own_work = test.commit_all("notes of the reviewer");
         test.git(&["checkout", "-q", "main"]);
         let head = test.push_commit("refs/pull/7/head", "origin/main", "one");
-        let name = branch("pr-7-review");
-        let made = world.add(pull(&name, 7, Some(&head))).await.unwrap();
+        let name = parse_branch("pr-7-review");
+        let made = world.add_worktree(want_pull_request(&name, 7, Some(&head))).await.unwrap();
         assert_eq!(made.head.as_str(), head);
         let pins = test.git(&["for-each-ref", "--format=%(objectname)", "refs/grove/trash"]);
         assert_eq!(pins, own_work);
@@ -242,19 +265,29 @@ async fn an_older_review_branch_is_pinned_before_it_is_replaced() {
 #[tokio::test]
 async fn a_failed_fetch_of_a_pull_request_is_an_error_and_makes_no_other_branch() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
-        let name = branch("pr-9-review");
-        assert!(matches!(world.refuses(pull(&name, 9, None)).await, AddError::NoSuchPullRequest { number: 9, .. }));
+        let name = parse_branch("pr-9-review");
+        assert!(matches!(
+            world.expect_refusal(want_pull_request(&name, 9, None)).await,
+            AddWorktreeError::NoSuchPullRequest { number: 9, .. }
+        ));
         world.test.push_commit("refs/pull/9/head", "origin/main", "one");
         let lost = "1".repeat(40);
-        assert!(matches!(world.refuses(pull(&name, 9, Some(&lost))).await, AddError::NoSuchCommit { .. }));
-        let gone = branch("gone");
-        let same = || Wanted { source: Source::PullRequestBranch, ..own(&gone, Some("origin")) };
-        assert!(matches!(world.refuses(same()).await, AddError::NoSuchBranch { .. }));
-        fs::rename(world.test.origin(), world.test.dir().join("away.git")).unwrap();
-        assert!(matches!(world.refuses(pull(&name, 9, None)).await, AddError::FetchFailed { .. }));
-        assert!(matches!(world.refuses(same()).await, AddError::FetchFailed { .. }));
-        let alone = Wanted { source: Source::PullRequestBranch, ..own(&gone, None) };
-        assert!(matches!(world.refuses(alone).await, AddError::NoRemote));
+        assert!(matches!(
+            world.expect_refusal(want_pull_request(&name, 9, Some(&lost))).await,
+            AddWorktreeError::NoSuchCommit { .. }
+        ));
+        let gone = parse_branch("gone");
+        let same =
+            || WorktreeRequest { source: WorktreeSource::PullRequestBranch, ..want_own_branch(&gone, Some("origin")) };
+        assert!(matches!(world.expect_refusal(same()).await, AddWorktreeError::NoSuchBranch { .. }));
+        fs::rename(world.test.origin_path(), world.test.temp_dir().join("away.git")).unwrap();
+        assert!(matches!(
+            world.expect_refusal(want_pull_request(&name, 9, None)).await,
+            AddWorktreeError::FetchFailed { .. }
+        ));
+        assert!(matches!(world.expect_refusal(same()).await, AddWorktreeError::FetchFailed { .. }));
+        let alone = WorktreeRequest { source: WorktreeSource::PullRequestBranch, ..want_own_branch(&gone, None) };
+        assert!(matches!(world.expect_refusal(alone).await, AddWorktreeError::NoRemote));
     })
     .await;
 }
@@ -262,9 +295,9 @@ async fn a_failed_fetch_of_a_pull_request_is_an_error_and_makes_no_other_branch(
 #[tokio::test]
 async fn a_branch_that_is_checked_out_elsewhere_is_left_there() {
     with_every_git(TestRepo::with_git, async |world| {
-        let name = branch("main");
-        let error = world.refuses(own(&name, None)).await;
-        assert!(matches!(&error, AddError::BranchHeld { at, .. } if at == world.test.path()), "{error}");
+        let name = parse_branch("main");
+        let error = world.expect_refusal(want_own_branch(&name, None)).await;
+        assert!(matches!(&error, AddWorktreeError::BranchHeld { at, .. } if at == world.test.path()), "{error}");
     })
     .await;
 }
@@ -275,9 +308,12 @@ async fn names_that_are_file_and_folder_at_once_are_refused_with_the_other_name(
         world.test.git(&["branch", "D/x"]);
         world.test.git(&["branch", "a"]);
         for (name, other) in [("D", "D/x"), ("a/b", "a"), ("a/b/c", "a")] {
-            let wanted = branch(name);
-            let error = world.refuses(own(&wanted, None)).await;
-            assert!(matches!(&error, AddError::BranchInTheWay { other: found, .. } if found == other), "{error}");
+            let wanted = parse_branch(name);
+            let error = world.expect_refusal(want_own_branch(&wanted, None)).await;
+            assert!(
+                matches!(&error, AddWorktreeError::BranchInTheWay { other: found, .. } if found == other),
+                "{error}"
+            );
         }
     })
     .await;
@@ -293,20 +329,20 @@ async fn what_stands_at_the_path_is_refused_with_the_reason_and_left() {
         fs::create_dir(parent.join("files")).unwrap();
         fs::write(parent.join("files/a"), "mine").unwrap();
         std::os::unix::fs::symlink(test.path(), parent.join("link")).unwrap();
-        test.git_in(&test.dir(), &["clone", "-q", "repo", parent.join("clone").to_str().unwrap()]);
-        test.git_in(&test.dir(), &["clone", "-q", "--bare", "repo", parent.join("bare").to_str().unwrap()]);
-        test.git_in(&test.dir(), &["clone", "-q", "repo", "other"]);
+        test.git_in(&test.temp_dir(), &["clone", "-q", "repo", parent.join("clone").to_str().unwrap()]);
+        test.git_in(&test.temp_dir(), &["clone", "-q", "--bare", "repo", parent.join("bare").to_str().unwrap()]);
+        test.git_in(&test.temp_dir(), &["clone", "-q", "repo", "other"]);
         let foreign = parent.join("foreign");
-        test.git_in(&test.dir().join("other"), &["worktree", "add", "-q", foreign.to_str().unwrap()]);
+        test.git_in(&test.temp_dir().join("other"), &["worktree", "add", "-q", foreign.to_str().unwrap()]);
         test.git(&["worktree", "add", "-q", "-b", "elsewhere", parent.join("taken").to_str().unwrap()]);
-        let host = test.dir().join("host");
-        test.git_in(&test.dir(), &["clone", "-q", "repo", "host"]);
+        let host = test.temp_dir().join("host");
+        test.git_in(&test.temp_dir(), &["clone", "-q", "repo", "host"]);
         test.git_in(&host, &["submodule", "--quiet", "add", test.path().to_str().unwrap(), "sub"]);
         fs::rename(host.join("sub"), parent.join("sub")).unwrap();
         fs::write(parent.join("sub/.git"), format!("gitdir: {}/.git/modules/sub\n", host.display())).unwrap();
 
-        type Is = fn(&TargetError) -> bool;
-        let cases: [(&str, Is); 8] = [
+        type ErrorPredicate = fn(&TargetError) -> bool;
+        let cases: [(&str, ErrorPredicate); 8] = [
             ("file", |e| matches!(e, TargetError::File(_))),
             ("files", |e| matches!(e, TargetError::Files(_))),
             ("link", |e| matches!(e, TargetError::Link(_))),
@@ -322,9 +358,9 @@ async fn what_stands_at_the_path_is_refused_with_the_reason_and_left() {
                 std::process::Command::new("find").arg(&path).arg("-ls").output().unwrap().stdout
             };
             let before = listing(name);
-            let wanted = branch(name);
-            let error = world.refuses(own(&wanted, None)).await;
-            assert!(matches!(&error, AddError::Target(target) if is(target)), "{name}: {error}");
+            let wanted = parse_branch(name);
+            let error = world.expect_refusal(want_own_branch(&wanted, None)).await;
+            assert!(matches!(&error, AddWorktreeError::Target(target) if is(target)), "{name}: {error}");
             assert_eq!(listing(name), before, "{name} was touched");
         }
     })
@@ -334,17 +370,17 @@ async fn what_stands_at_the_path_is_refused_with_the_reason_and_left() {
 #[tokio::test]
 async fn an_empty_folder_is_replaced_and_an_orphan_of_ours_is_moved_aside() {
     with_every_git(TestRepo::with_git, async |world| {
-        let empty = branch("empty");
+        let empty = parse_branch("empty");
         fs::create_dir_all(world.worktree_path("empty")).unwrap();
-        world.add(own(&empty, None)).await.unwrap();
+        world.add_worktree(want_own_branch(&empty, None)).await.unwrap();
 
         let path = world.worktree_path("orphan");
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join(".git"), format!("gitdir: {}/worktrees/orphan\n", world.repo.common_dir.display()))
             .unwrap();
         fs::write(path.join("notes"), "somebody wrote this").unwrap();
-        let name = branch("orphan");
-        let made = world.add(own(&name, None)).await.unwrap();
+        let name = parse_branch("orphan");
+        let made = world.add_worktree(want_own_branch(&name, None)).await.unwrap();
         assert!(!made.path.join("notes").exists());
         let kept = world.worktree_path(".orphaned/orphan.1/notes");
         assert_eq!(fs::read_to_string(kept).unwrap(), "somebody wrote this");
@@ -358,30 +394,31 @@ async fn an_undone_creation_leaves_nothing() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
         let (test, path) = (&world.test, world.worktree_path("issue-1"));
         test.git(&["checkout", "-q", "-b", "pr-7-review"]);
-        let old = test.commit("notes");
+        let old = test.commit_all("notes");
         test.git(&["checkout", "-q", "main"]);
         let head = test.push_commit("refs/pull/7/head", "origin/main", "one");
-        let name = branch("issue-1");
-        let review = branch("pr-7-review");
-        for wanted in [own(&name, Some("origin")), pull(&review, 7, Some(&head))] {
-            let prepared = Prepared::find(&world.repo, &wanted).await.unwrap();
-            let before = (test.branches(), test.canonical());
-            let mut made = worktree::add(&world.repo, &path, prepared, Nonce::new(), &Silent).await.unwrap();
+        let name = parse_branch("issue-1");
+        let review = parse_branch("pr-7-review");
+        for wanted in [want_own_branch(&name, Some("origin")), want_pull_request(&review, 7, Some(&head))] {
+            let prepared = PreparedWorktree::find_source(&world.repo, &wanted).await.unwrap();
+            let before = (test.list_branches(), test.snapshot_checkout());
+            let mut made =
+                worktree::add_worktree(&world.repo, &path, prepared, Nonce::new(), &SilentJournal).await.unwrap();
             assert!(test.git(&["worktree", "list", "--porcelain"]).contains("locked"), "locked until it is finished");
-            assert_eq!(made.undo(&world.repo).await, Vec::<String>::new());
-            assert_eq!(test.branches(), before.0);
+            assert_eq!(made.undo_creation(&world.repo).await, Vec::<String>::new());
+            assert_eq!(test.list_branches(), before.0);
             before.1.assert_untouched();
-            assert!(!test.dir().join("worktrees").exists(), "not even the folders above");
+            assert!(!test.temp_dir().join("worktrees").exists(), "not even the folders above");
             assert_eq!(test.git(&["worktree", "list"]).lines().count(), 1);
-            assert_eq!(test.sha("pr-7-review"), old);
+            assert_eq!(test.resolve_sha("pr-7-review"), old);
         }
     })
     .await;
 }
 
 /// A git that fails, or lies, in one subcommand and is the real one otherwise.
-async fn with_bad_git(world: &World, subcommand: &str, instead: &str) -> Repository {
-    let script = world.test.dir().join(format!("bad-{subcommand}"));
+async fn with_bad_git(world: &GitTest, subcommand: &str, instead: &str) -> Repository {
+    let script = world.test.temp_dir().join(format!("bad-{subcommand}"));
     let real = world.test.hermetic_git();
     let text = format!(
         "#!/bin/bash\nfor a in \"$@\"; do [ \"$a\" = {subcommand} ] && {{ real() {{ {real} \"$@\"; }}; {instead}; }}; done\nexec {real} \"$@\"\n",
@@ -389,31 +426,41 @@ async fn with_bad_git(world: &World, subcommand: &str, instead: &str) -> Reposit
     );
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    Repository::discover(&Git::with_program(script), world.test.path()).await.unwrap()
+    Repository::discover_repository(&Git::with_program(script), world.test.path()).await.unwrap()
 }
 
 #[tokio::test]
 async fn gits_exit_code_is_not_taken_for_proof() {
-    type Is = fn(&AddError) -> bool;
-    let cases: [(&str, Is); 6] = [
+    type ErrorPredicate = fn(&AddWorktreeError) -> bool;
+    let cases: [(&str, ErrorPredicate); 6] = [
         (
             "echo 'error: unable to write file x: No space left on device' >&2; exit 128",
-            |e| matches!(e, AddError::Checkout { line } if line.contains("No space left")),
+            |e| matches!(e, AddWorktreeError::Checkout { line } if line.contains("No space left")),
         ),
-        ("real \"$@\"; rm README.md; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Changed { files: 1 }))),
-        ("real \"$@\"; echo x >> README.md; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Changed { files: 1 }))),
-        ("real \"$@\"; echo x > new; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Untracked { files: 1 }))),
-        ("real \"$@\"; touch $GIT_DIR/index.lock; exit 0", |e| matches!(e, AddError::Flawed(Flaw::LockFile(_)))),
-        ("real \"$@\"; : > $GIT_DIR/commondir; exit 0", |e| matches!(e, AddError::Flawed(Flaw::Link { .. }))),
+        ("real \"$@\"; rm README.md; exit 0", |e| {
+            matches!(e, AddWorktreeError::Flawed(WorktreeFlaw::Changed { files: 1 }))
+        }),
+        ("real \"$@\"; echo x >> README.md; exit 0", |e| {
+            matches!(e, AddWorktreeError::Flawed(WorktreeFlaw::Changed { files: 1 }))
+        }),
+        ("real \"$@\"; echo x > new; exit 0", |e| {
+            matches!(e, AddWorktreeError::Flawed(WorktreeFlaw::Untracked { files: 1 }))
+        }),
+        ("real \"$@\"; touch $GIT_DIR/index.lock; exit 0", |e| {
+            matches!(e, AddWorktreeError::Flawed(WorktreeFlaw::LockFile(_)))
+        }),
+        ("real \"$@\"; : > $GIT_DIR/commondir; exit 0", |e| {
+            matches!(e, AddWorktreeError::Flawed(WorktreeFlaw::Link { .. }))
+        }),
     ];
-    for git in grove_testkit::gits() {
+    for git in grove_testkit::installed_gits() {
         for (instead, is) in cases {
-            let mut world = World::open(TestRepo::with_git(&git)).await;
+            let mut world = GitTest::open(TestRepo::with_git(&git)).await;
             world.repo = with_bad_git(&world, "reset", instead).await;
-            let name = branch("issue-1");
-            let error = world.refuses(own(&name, None)).await;
+            let name = parse_branch("issue-1");
+            let error = world.expect_refusal(want_own_branch(&name, None)).await;
             assert!(is(&error), "{instead}: {error}");
-            assert!(!world.test.dir().join("worktrees").exists(), "{instead}");
+            assert!(!world.test.temp_dir().join("worktrees").exists(), "{instead}");
             assert!(!world.repo.common_dir.join("worktrees").exists(), "{instead}");
         }
     }
@@ -423,14 +470,14 @@ async fn gits_exit_code_is_not_taken_for_proof() {
 async fn a_repository_that_git_itself_shows_as_changed_is_a_warning() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
-        test.write("dos.txt", "one\r\ntwo\r\n");
-        test.commit("line endings as they come");
-        test.write(".gitattributes", "*.txt text=auto eol=lf\n");
+        test.write_file("dos.txt", "one\r\ntwo\r\n");
+        test.commit_all("line endings as they come");
+        test.write_file(".gitattributes", "*.txt text=auto eol=lf\n");
         test.git(&["add", ".gitattributes"]);
         test.git(&["commit", "-qm", "rules that do not fit"]);
-        let name = branch("issue-1");
+        let name = parse_branch("issue-1");
         let path = world.worktree_path("issue-1");
-        let made = world.try_add(&path, &own(&name, None)).await.unwrap();
+        let made = world.try_add(&path, &want_own_branch(&name, None)).await.unwrap();
         // Whether git calls this a change depends on its version; if it does, it is said.
         let changed = !test.git_in(&path, &["status", "--porcelain"]).is_empty();
         assert_eq!(changed, made.warnings.iter().any(|w| w.contains("line-ending")), "{:?}", made.warnings);
@@ -442,10 +489,10 @@ async fn a_repository_that_git_itself_shows_as_changed_is_a_warning() {
 async fn sparse_and_per_worktree_configured_repositories_take_plain_git() {
     with_every_git(TestRepo::with_git, async |world| {
         world.test.git(&["sparse-checkout", "set", "src"]);
-        let name = branch("issue-1");
+        let name = parse_branch("issue-1");
         let path = world.worktree_path("issue-1");
-        let before = world.test.canonical();
-        let made = world.try_add(&path, &own(&name, None)).await.unwrap();
+        let before = world.test.snapshot_checkout();
+        let made = world.try_add(&path, &want_own_branch(&name, None)).await.unwrap();
         before.assert_untouched();
         world.assert_sound(&made);
         assert!(made.path.join("src/main.c").exists());
@@ -455,21 +502,24 @@ async fn sparse_and_per_worktree_configured_repositories_take_plain_git() {
 
 #[tokio::test]
 async fn reftable_repositories_work_where_git_has_them() {
-    for git in grove_testkit::gits() {
+    for git in grove_testkit::installed_gits() {
         let test = TestRepo::with_git(&git);
-        let init = test.command(&test.dir(), &["init", "-q", "--ref-format=reftable", "rt"]).output().unwrap();
+        let init = test.git_command(&test.temp_dir(), &["init", "-q", "--ref-format=reftable", "rt"]).output().unwrap();
         if !init.status.success() {
             continue;
         }
-        let root = test.dir().join("rt");
+        let root = test.temp_dir().join("rt");
         test.git_in(&root, &["commit", "-q", "--allow-empty", "-m", "x"]);
         let git = Git::with_program(test.hermetic_git());
-        let repo = Repository::discover(&git, &root).await.unwrap();
-        let name = branch("issue-1");
-        let prepared = Prepared::find(&repo, &own(&name, None)).await.unwrap();
-        let mut made = worktree::add(&repo, &test.dir().join("wt"), prepared, Nonce::new(), &Silent).await.unwrap();
+        let repo = Repository::discover_repository(&git, &root).await.unwrap();
+        let name = parse_branch("issue-1");
+        let prepared = PreparedWorktree::find_source(&repo, &want_own_branch(&name, None)).await.unwrap();
+        let mut made =
+            worktree::add_worktree(&repo, &test.temp_dir().join("wt"), prepared, Nonce::new(), &SilentJournal)
+                .await
+                .unwrap();
         assert_eq!(test.git_in(&made.path, &["symbolic-ref", "--short", "HEAD"]), "issue-1");
-        assert_eq!(made.undo(&repo).await, Vec::<String>::new());
+        assert_eq!(made.undo_creation(&repo).await, Vec::<String>::new());
         assert_eq!(test.git_in(&root, &["worktree", "list"]).lines().count(), 1);
     }
 }
@@ -477,9 +527,9 @@ async fn reftable_repositories_work_where_git_has_them() {
 #[tokio::test]
 async fn two_worktrees_of_one_folder_name_get_two_entries() {
     with_every_git(TestRepo::with_git, async |world| {
-        let (one, two) = (branch("one"), branch("two"));
-        let first = world.add_at(&world.test.dir().join("a/x"), own(&one, None)).await.unwrap();
-        let second = world.add_at(&world.test.dir().join("b/x"), own(&two, None)).await.unwrap();
+        let (one, two) = (parse_branch("one"), parse_branch("two"));
+        let first = world.add_at(&world.test.temp_dir().join("a/x"), want_own_branch(&one, None)).await.unwrap();
+        let second = world.add_at(&world.test.temp_dir().join("b/x"), want_own_branch(&two, None)).await.unwrap();
         assert_ne!(first.admin_dir, second.admin_dir);
     })
     .await;
@@ -489,13 +539,13 @@ async fn two_worktrees_of_one_folder_name_get_two_entries() {
 async fn a_dirty_canonical_checkout_stays_as_it_is() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
-        test.write("README.md", "changed\n");
-        test.write("staged", "staged\n");
+        test.write_file("README.md", "changed\n");
+        test.write_file("staged", "staged\n");
         test.git(&["add", "staged"]);
-        test.write("untracked", "x");
+        test.write_file("untracked", "x");
         test.git(&["rm", "-q", "--cached", "src/main.c"]);
-        let name = branch("issue-1");
-        let made = world.add(own(&name, None)).await.unwrap();
+        let name = parse_branch("issue-1");
+        let made = world.add_worktree(want_own_branch(&name, None)).await.unwrap();
         assert_eq!(fs::read_to_string(made.path.join("README.md")).unwrap(), "# A project\n");
         assert!(!made.path.join("untracked").exists());
     })
@@ -505,13 +555,13 @@ async fn a_dirty_canonical_checkout_stays_as_it_is() {
 #[tokio::test]
 async fn a_bare_repository_gives_worktrees() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
-        let bare = Repository::discover(&world.git, &world.test.origin()).await.unwrap();
-        let before = grove_testkit::Canonical::of(&world.test.origin());
-        let name = branch("issue-1");
-        let prepared = Prepared::find(&bare, &own(&name, None)).await.unwrap();
-        let path = world.test.dir().join("from-bare");
-        let made = worktree::add(&bare, &path, prepared, Nonce::new(), &Silent).await.unwrap();
-        made.unlock().unwrap();
+        let bare = Repository::discover_repository(&world.git, &world.test.origin_path()).await.unwrap();
+        let before = grove_testkit::CheckoutSnapshot::from_checkout(&world.test.origin_path());
+        let name = parse_branch("issue-1");
+        let prepared = PreparedWorktree::find_source(&bare, &want_own_branch(&name, None)).await.unwrap();
+        let path = world.test.temp_dir().join("from-bare");
+        let made = worktree::add_worktree(&bare, &path, prepared, Nonce::new(), &SilentJournal).await.unwrap();
+        made.unlock_worktree().unwrap();
         before.assert_untouched();
         assert_eq!(world.test.git_in(&path, &["status", "--porcelain"]), "");
     })
@@ -524,29 +574,32 @@ async fn submodules_are_initialised_without_a_word_in_the_shared_config() {
         let test = &world.test;
         // A library with a library of its own, by absolute and by relative address.
         for name in ["inner", "lib"] {
-            test.git_in(&test.dir(), &["clone", "-q", "--bare", "repo", &format!("{name}.git")]);
+            test.git_in(&test.temp_dir(), &["clone", "-q", "--bare", "repo", &format!("{name}.git")]);
         }
-        let work = test.dir().join("lib-work");
-        test.git_in(&test.dir(), &["clone", "-q", "lib.git", "lib-work"]);
-        test.git_in(&work, &["submodule", "--quiet", "add", test.dir().join("inner.git").to_str().unwrap(), "inner"]);
+        let work = test.temp_dir().join("lib-work");
+        test.git_in(&test.temp_dir(), &["clone", "-q", "lib.git", "lib-work"]);
+        test.git_in(
+            &work,
+            &["submodule", "--quiet", "add", test.temp_dir().join("inner.git").to_str().unwrap(), "inner"],
+        );
         test.git_in(&work, &["commit", "-qm", "inner"]);
         test.git_in(&work, &["push", "-q", "origin", "main"]);
-        test.git(&["submodule", "--quiet", "add", test.dir().join("lib.git").to_str().unwrap(), "lib"]);
+        test.git(&["submodule", "--quiet", "add", test.temp_dir().join("lib.git").to_str().unwrap(), "lib"]);
         test.git(&["submodule", "--quiet", "add", "--name", "odd=name", "../inner.git", "relative"]);
-        test.commit("submodules");
+        test.commit_all("submodules");
         test.git(&["push", "-q", "origin", "main"]);
-        // Somebody who has never initialised them.
-        test.git_in(&test.dir(), &["clone", "-q", "origin.git", "fresh"]);
-        let fresh = test.dir().join("fresh");
-        let repo = Repository::discover(&world.git, &fresh).await.unwrap();
-        let before = grove_testkit::Canonical::of(&fresh);
-        let name = branch("issue-1");
-        let prepared = Prepared::find(&repo, &own(&name, Some("origin"))).await.unwrap();
-        let path = test.dir().join("wt/issue-1");
-        worktree::add(&repo, &path, prepared, Nonce::new(), &Silent).await.unwrap();
+        // A clone whose user has never initialised the submodules.
+        test.git_in(&test.temp_dir(), &["clone", "-q", "origin.git", "fresh"]);
+        let fresh = test.temp_dir().join("fresh");
+        let repo = Repository::discover_repository(&world.git, &fresh).await.unwrap();
+        let before = grove_testkit::CheckoutSnapshot::from_checkout(&fresh);
+        let name = parse_branch("issue-1");
+        let prepared = PreparedWorktree::find_source(&repo, &want_own_branch(&name, Some("origin"))).await.unwrap();
+        let path = test.temp_dir().join("wt/issue-1");
+        worktree::add_worktree(&repo, &path, prepared, Nonce::new(), &SilentJournal).await.unwrap();
         assert!(!path.join("lib/README.md").exists());
         assert_eq!(
-            grove_git::submodules::initialise(&repo, &path, Some("origin")).await.unwrap(),
+            grove_git::submodules::initialise_submodules(&repo, &path, Some("origin")).await.unwrap(),
             Vec::<String>::new()
         );
         for file in ["lib/README.md", "lib/inner/README.md", "relative/README.md"] {

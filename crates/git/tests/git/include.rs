@@ -2,22 +2,22 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use grove_git::include::{Included, copy_ignored};
+use grove_git::include::{IncludeOutcome, copy_ignored};
 use grove_testkit::TestRepo;
 
-use crate::{World, branch, own, with_every_git};
+use crate::{GitTest, parse_branch, want_own_branch, with_every_git};
 
 /// A worktree of a repository that ignores `.env`, `*.local` and `cache/`.
-async fn worktree(world: &World) -> PathBuf {
-    world.test.write(".gitignore", ".env\n*.local\ncache/\nlink-*\n");
-    world.test.commit("ignore");
-    let name = branch("issue-1");
-    world.add(own(&name, None)).await.unwrap().path
+async fn make_worktree(world: &GitTest) -> PathBuf {
+    world.test.write_file(".gitignore", ".env\n*.local\ncache/\nlink-*\n");
+    world.test.commit_all("ignore");
+    let name = parse_branch("issue-1");
+    world.add_worktree(want_own_branch(&name, None)).await.unwrap().path
 }
 
-async fn include(world: &World, path: &std::path::Path, setting: &[&str]) -> Included {
+async fn include_files(world: &GitTest, path: &std::path::Path, setting: &[&str]) -> IncludeOutcome {
     let setting: Vec<String> = setting.iter().map(|text| (*text).to_owned()).collect();
-    let before = world.test.canonical();
+    let before = world.test.snapshot_checkout();
     let included = copy_ignored(&world.repo, path, &setting).await.unwrap();
     before.assert_untouched();
     assert_eq!(world.test.git_in(path, &["status", "--porcelain"]), "", "copies never show as changes");
@@ -27,17 +27,17 @@ async fn include(world: &World, path: &std::path::Path, setting: &[&str]) -> Inc
 #[tokio::test]
 async fn ignored_files_that_are_asked_for_come_along_with_their_mode() {
     with_every_git(TestRepo::with_git, async |world| {
-        let path = worktree(world).await;
+        let path = make_worktree(world).await;
         let test = &world.test;
-        test.write(".env", "KEY=1\n");
+        test.write_file(".env", "KEY=1\n");
         fs::set_permissions(test.path().join(".env"), fs::Permissions::from_mode(0o600)).unwrap();
-        test.write("deep/a.local", "a");
-        test.write("deep/b.local", "b");
-        test.write("cache/big", "x");
-        test.write("untracked", "not ignored");
-        test.write(".worktreeinclude", "# what agents need\n.env\n*.local\n!b.local\nuntracked\nREADME.md\n\n");
-        let included = include(world, &path, &[]).await;
-        assert_eq!(included, Included { copied: 2, refused: vec![] });
+        test.write_file("deep/a.local", "a");
+        test.write_file("deep/b.local", "b");
+        test.write_file("cache/big", "x");
+        test.write_file("untracked", "not ignored");
+        test.write_file(".worktreeinclude", "# what agents need\n.env\n*.local\n!b.local\nuntracked\nREADME.md\n\n");
+        let included = include_files(world, &path, &[]).await;
+        assert_eq!(included, IncludeOutcome { copied: 2, refused: vec![] });
         assert_eq!(fs::read_to_string(path.join(".env")).unwrap(), "KEY=1\n");
         assert_eq!(fs::metadata(path.join(".env")).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(path.join("deep/a.local").exists() && !path.join("deep/b.local").exists());
@@ -49,15 +49,15 @@ async fn ignored_files_that_are_asked_for_come_along_with_their_mode() {
 #[tokio::test]
 async fn paths_that_leave_the_repository_are_refused_and_the_rest_is_copied() {
     with_every_git(TestRepo::with_git, async |world| {
-        let path = worktree(world).await;
+        let path = make_worktree(world).await;
         let test = &world.test;
-        fs::write(test.dir().join("secret"), "s3cret").unwrap();
-        test.write(".env", "KEY=1\n");
-        symlink(test.dir().join("secret"), test.path().join("link-out")).unwrap();
+        fs::write(test.temp_dir().join("secret"), "s3cret").unwrap();
+        test.write_file(".env", "KEY=1\n");
+        symlink(test.temp_dir().join("secret"), test.path().join("link-out")).unwrap();
         symlink("../secret", test.path().join("link-up")).unwrap();
         symlink(".env", test.path().join("link-in")).unwrap();
-        test.write(".worktreeinclude", "../secret\n.env\nlink-*\n");
-        let included = include(world, &path, &[]).await;
+        test.write_file(".worktreeinclude", "../secret\n.env\nlink-*\n");
+        let included = include_files(world, &path, &[]).await;
         assert_eq!(included.copied, 2, "{included:?}");
         assert_eq!(included.refused.len(), 3, "{included:?}");
         assert!(included.refused.iter().all(|why| why.contains("leaves the repository")));
@@ -71,13 +71,13 @@ async fn paths_that_leave_the_repository_are_refused_and_the_rest_is_copied() {
 #[tokio::test]
 async fn a_folder_that_is_a_link_is_not_entered() {
     with_every_git(TestRepo::with_git, async |world| {
-        let path = worktree(world).await;
+        let path = make_worktree(world).await;
         let test = &world.test;
-        let outside = test.dir().join("outside");
+        let outside = test.temp_dir().join("outside");
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("a.local"), "s3cret").unwrap();
         symlink(&outside, test.path().join("link-dir")).unwrap();
-        let included = include(world, &path, &["*.local", "link-dir", "link-dir/**"]).await;
+        let included = include_files(world, &path, &["*.local", "link-dir", "link-dir/**"]).await;
         assert_eq!(included.copied, 0, "{included:?}");
         assert!(path.join("link-dir").symlink_metadata().is_err());
     })
@@ -87,12 +87,12 @@ async fn a_folder_that_is_a_link_is_not_entered() {
 #[tokio::test]
 async fn without_a_list_nothing_is_copied_and_the_setting_is_a_list_too() {
     with_every_git(TestRepo::with_git, async |world| {
-        let path = worktree(world).await;
-        world.test.write(".env", "KEY=1\n");
-        assert_eq!(include(world, &path, &[]).await, Included::default());
-        assert_eq!(include(world, &path, &[".env"]).await.copied, 1);
+        let path = make_worktree(world).await;
+        world.test.write_file(".env", "KEY=1\n");
+        assert_eq!(include_files(world, &path, &[]).await, IncludeOutcome::default());
+        assert_eq!(include_files(world, &path, &[".env"]).await.copied, 1);
         fs::write(path.join(".env"), "changed by the work").unwrap();
-        assert_eq!(include(world, &path, &[".env"]).await.copied, 0, "what is there stays");
+        assert_eq!(include_files(world, &path, &[".env"]).await.copied, 0, "what is there stays");
         assert_eq!(fs::read_to_string(path.join(".env")).unwrap(), "changed by the work");
     })
     .await;

@@ -4,25 +4,25 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use grove_git::lock::{EnvironmentLock, Holder, Locks};
+use grove_git::lock::{EnvironmentHolder, EnvironmentLock, LockFiles};
 use grove_model::EnvironmentId;
 
 /// Many take the lock of an environment, and delete its file while they have it: never two at once.
 #[test]
 fn a_deleted_lock_is_never_held_by_two() {
-    const THREADS: usize = 8;
-    const ROUNDS: usize = 300;
+    const THREAD_COUNT: usize = 8;
+    const ROUND_COUNT: usize = 300;
     let dir = Arc::new(tempfile::tempdir().unwrap());
     let id = EnvironmentId::new();
     let inside = Arc::new(AtomicUsize::new(0));
-    let threads: Vec<_> = (0..THREADS)
+    let threads: Vec<_> = (0..THREAD_COUNT)
         .map(|thread| {
             let (dir, inside) = (Arc::clone(&dir), Arc::clone(&inside));
             std::thread::spawn(move || {
-                for round in 0..ROUNDS {
+                for round in 0..ROUND_COUNT {
                     let lock = EnvironmentLock::open(dir.path(), id).unwrap();
                     let mut tries = 0;
-                    while lock.try_alone().unwrap() != Holder::Us {
+                    while lock.try_alone().unwrap() != EnvironmentHolder::Us {
                         tries += 1;
                         assert!(tries < 1_000_000, "the lock becomes free");
                         std::thread::yield_now();
@@ -55,11 +55,11 @@ async fn files_that_are_held_stay_and_the_rest_goes() {
         names.sort();
         names
     };
-    let locks = Locks::of_environment(dir.path(), id).unwrap();
-    let turn = locks.turn().await.unwrap();
-    let run = locks.hold().unwrap().expect("nothing runs there");
+    let locks = LockFiles::of_environment(dir.path(), id).unwrap();
+    let turn = locks.wait_for_turn().await.unwrap();
+    let run = locks.try_hold_run().unwrap().expect("nothing runs there");
     assert_eq!(names(), ["id", "id.run", "id.turn"]);
-    assert_eq!(Locks::environments(dir.path()).unwrap().into_iter().collect::<Vec<_>>(), [id]);
+    assert_eq!(LockFiles::locked_environments(dir.path()).unwrap().into_iter().collect::<Vec<_>>(), [id]);
     locks.delete_files().unwrap();
     EnvironmentLock::open(dir.path(), id).unwrap().delete_files().unwrap();
     assert_eq!(names(), ["id", "id.run", "id.turn"], "all are held");
@@ -69,5 +69,5 @@ async fn files_that_are_held_stay_and_the_rest_goes() {
     drop(turn);
     locks.delete_files().unwrap();
     assert_eq!(names(), Vec::<String>::new());
-    assert!(Locks::environments(dir.path()).unwrap().is_empty());
+    assert!(LockFiles::locked_environments(dir.path()).unwrap().is_empty());
 }

@@ -12,48 +12,51 @@ mod withdraw;
 
 use std::path::{Path, PathBuf};
 
-use grove_git::base::{BaseWish, FetchPolicy};
-use grove_git::worktree::{self, AddError, Created, Journal, Prepared, Source, Step, Wanted};
+use grove_git::base::{BasePreference, FetchPolicy};
+use grove_git::worktree::{
+    self, AddWorktreeError, CreatedWorktree, CreationJournal, CreationStep, PreparedWorktree, WorktreeRequest,
+    WorktreeSource,
+};
 use grove_git::{Git, Repository};
 use grove_model::{BranchName, Nonce};
-use grove_testkit::{TestRepo, gits};
+use grove_testkit::{TestRepo, installed_gits};
 
 /// Runs a story once with each git.
-async fn with_every_git(make: fn(&Path) -> TestRepo, story: impl AsyncFn(&World)) {
-    for git in gits() {
-        story(&World::open(make(&git)).await).await;
+async fn with_every_git(make: fn(&Path) -> TestRepo, story: impl AsyncFn(&GitTest)) {
+    for git in installed_gits() {
+        story(&GitTest::open(make(&git)).await).await;
     }
 }
 
 /// A repository together with the crate under test opened on it.
-struct World {
+struct GitTest {
     test: TestRepo,
     git: Git,
     repo: Repository,
 }
 
-impl World {
+impl GitTest {
     async fn open(test: TestRepo) -> Self {
         let git = Git::with_program(test.hermetic_git());
-        let repo = Repository::discover(&git, test.path()).await.expect("a repository");
+        let repo = Repository::discover_repository(&git, test.path()).await.expect("a repository");
         Self { test, git, repo }
     }
 
     fn worktree_path(&self, name: &str) -> PathBuf {
-        self.test.dir().join("worktrees/acme/app").join(name)
+        self.test.temp_dir().join("worktrees/acme/app").join(name)
     }
 
     /// Makes a worktree and checks that the canonical checkout was left alone, whatever came out.
-    async fn add(&self, wanted: Wanted<'_>) -> Result<Created, AddError> {
+    async fn add_worktree(&self, wanted: WorktreeRequest<'_>) -> Result<CreatedWorktree, AddWorktreeError> {
         let path = self.worktree_path(&wanted.branch.as_str().replace('/', "-"));
         self.add_at(&path, wanted).await
     }
 
-    async fn add_at(&self, path: &Path, wanted: Wanted<'_>) -> Result<Created, AddError> {
-        let before = self.test.canonical();
+    async fn add_at(&self, path: &Path, wanted: WorktreeRequest<'_>) -> Result<CreatedWorktree, AddWorktreeError> {
+        let before = self.test.snapshot_checkout();
         let made = self.try_add(path, &wanted).await;
         match (&made, &wanted.source) {
-            (Ok(_), Source::PullRequestBranch) => before.assert_only_upstream_added(wanted.branch.as_str()),
+            (Ok(_), WorktreeSource::PullRequestBranch) => before.assert_only_upstream_added(wanted.branch.as_str()),
             _ => before.assert_untouched(),
         }
         if let Ok(created) = &made {
@@ -62,19 +65,19 @@ impl World {
         made
     }
 
-    async fn try_add(&self, path: &Path, wanted: &Wanted<'_>) -> Result<Created, AddError> {
-        let prepared = Prepared::find(&self.repo, wanted).await?;
-        let created = worktree::add(&self.repo, path, prepared, Nonce::new(), &Silent).await?;
-        created.unlock()?;
+    async fn try_add(&self, path: &Path, wanted: &WorktreeRequest<'_>) -> Result<CreatedWorktree, AddWorktreeError> {
+        let prepared = PreparedWorktree::find_source(&self.repo, wanted).await?;
+        let created = worktree::add_worktree(&self.repo, path, prepared, Nonce::new(), &SilentJournal).await?;
+        created.unlock_worktree()?;
         Ok(created)
     }
 
     /// A failing creation leaves branches, worktrees and folders as they were.
-    async fn refuses(&self, wanted: Wanted<'_>) -> AddError {
+    async fn expect_refusal(&self, wanted: WorktreeRequest<'_>) -> AddWorktreeError {
         let path = self.worktree_path(&wanted.branch.as_str().replace('/', "-"));
-        let before = (self.test.branches(), self.test.git(&["worktree", "list", "--porcelain"]), path.exists());
-        let error = self.add(wanted).await.expect_err("it must be refused");
-        let after = (self.test.branches(), self.test.git(&["worktree", "list", "--porcelain"]), path.exists());
+        let before = (self.test.list_branches(), self.test.git(&["worktree", "list", "--porcelain"]), path.exists());
+        let error = self.add_worktree(wanted).await.expect_err("it must be refused");
+        let after = (self.test.list_branches(), self.test.git(&["worktree", "list", "--porcelain"]), path.exists());
         assert_eq!(before, after, "left behind after: {error}");
         let ours = self.repo.common_dir.join("grove").read_dir().into_iter().flatten();
         let staged =
@@ -84,7 +87,7 @@ impl World {
     }
 
     /// What a person's own git says of the worktree.
-    fn assert_sound(&self, created: &Created) {
+    fn assert_sound(&self, created: &CreatedWorktree) {
         assert_eq!(self.test.git_in(&created.path, &["status", "--porcelain"]), "");
         assert_eq!(self.test.git_in(&created.path, &["symbolic-ref", "--short", "HEAD"]), created.branch.as_str());
         assert_eq!(self.test.git_in(&created.path, &["rev-parse", "HEAD"]), created.head.as_str());
@@ -95,22 +98,29 @@ impl World {
     }
 }
 
-/// A journal that nobody reads.
-struct Silent;
+/// A journal that discards every step.
+struct SilentJournal;
 
 #[async_trait::async_trait]
-impl Journal for Silent {
-    async fn step(&self, _: Step) -> Result<(), AddError> {
+impl CreationJournal for SilentJournal {
+    async fn record_step(&self, _: CreationStep) -> Result<(), AddWorktreeError> {
         Ok(())
     }
 }
 
-fn branch(name: &str) -> BranchName {
+fn parse_branch(name: &str) -> BranchName {
     BranchName::parse(name).expect(name)
 }
 
 /// An issue, task or thread, from the repository's default, with nothing said.
-fn own<'a>(branch: &'a BranchName, remote: Option<&'a str>) -> Wanted<'a> {
-    let base = BaseWish::default();
-    Wanted { branch, source: Source::OwnBranch, remote, base_remote: remote, base, fetch: FetchPolicy::Always }
+fn want_own_branch<'a>(branch: &'a BranchName, remote: Option<&'a str>) -> WorktreeRequest<'a> {
+    let base = BasePreference::default();
+    WorktreeRequest {
+        branch,
+        source: WorktreeSource::OwnBranch,
+        remote,
+        base_remote: remote,
+        base,
+        fetch: FetchPolicy::Always,
+    }
 }

@@ -10,12 +10,12 @@ use crate::with_every_git;
 async fn the_canonical_checkout_is_found_from_anywhere_inside() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
-        let linked = test.dir().join("linked");
+        let linked = test.temp_dir().join("linked");
         test.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
-        let link = test.dir().join("symlink");
+        let link = test.temp_dir().join("symlink");
         std::os::unix::fs::symlink(test.path(), &link).unwrap();
         for inside in [test.path().join("src"), linked.clone(), linked.join("src"), link, test.path().join(".git")] {
-            let found = Repository::discover(&world.git, &inside).await.unwrap();
+            let found = Repository::discover_repository(&world.git, &inside).await.unwrap();
             assert_eq!(found.root, test.path(), "from {}", inside.display());
             assert_eq!(found.common_dir, test.path().join(".git"));
             assert!(!found.bare);
@@ -27,11 +27,11 @@ async fn the_canonical_checkout_is_found_from_anywhere_inside() {
 #[tokio::test]
 async fn a_bare_repository_is_its_own_canonical_place_also_from_its_worktrees() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
-        let (test, origin) = (&world.test, world.test.origin());
-        let linked = test.dir().join("linked");
+        let (test, origin) = (&world.test, world.test.origin_path());
+        let linked = test.temp_dir().join("linked");
         test.git_in(&origin, &["worktree", "add", "-q", linked.to_str().unwrap(), "main"]);
         for inside in [&origin, &linked] {
-            let found = Repository::discover(&world.git, inside).await.unwrap();
+            let found = Repository::discover_repository(&world.git, inside).await.unwrap();
             assert_eq!((found.root, found.bare), (origin.clone(), true), "from {}", inside.display());
         }
     })
@@ -42,8 +42,8 @@ async fn a_bare_repository_is_its_own_canonical_place_also_from_its_worktrees() 
 async fn a_submodule_is_a_repository_of_its_own() {
     with_every_git(TestRepo::with_git_and_origin, async |world| {
         let test = &world.test;
-        test.git(&["submodule", "--quiet", "add", test.origin().to_str().unwrap(), "lib"]);
-        let found = Repository::discover(&world.git, &test.path().join("lib")).await.unwrap();
+        test.git(&["submodule", "--quiet", "add", test.origin_path().to_str().unwrap(), "lib"]);
+        let found = Repository::discover_repository(&world.git, &test.path().join("lib")).await.unwrap();
         assert_eq!(found.root, test.path().join("lib"));
         assert_eq!(found.common_dir, test.path().join(".git/modules/lib"));
     })
@@ -53,12 +53,12 @@ async fn a_submodule_is_a_repository_of_its_own() {
 #[tokio::test]
 async fn what_is_no_repository_is_told_apart() {
     with_every_git(TestRepo::with_git, async |world| {
-        let dir = world.test.dir();
+        let dir = world.test.temp_dir();
         let plain = dir.join("plain");
         fs::create_dir(&plain).unwrap();
         fs::write(dir.join("file"), "").unwrap();
         for (name, there) in [("plain", true), ("file", true), ("nothing", false)] {
-            let error = Repository::discover(&world.git, &dir.join(name)).await.unwrap_err();
+            let error = Repository::discover_repository(&world.git, &dir.join(name)).await.unwrap_err();
             assert_eq!(matches!(error, RepositoryError::NotARepository(_)), there, "{name}: {error}");
             assert_eq!(matches!(error, RepositoryError::NotThere(_)), !there, "{name}: {error}");
         }
@@ -71,10 +71,10 @@ async fn files_are_read_from_commits_and_links_are_not_followed() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
         test.git(&["branch", "before"]);
-        test.write(".grove/config.toml", "[worktree]\n");
+        test.write_file(".grove/config.toml", "[worktree]\n");
         std::os::unix::fs::symlink("/etc/hostname", test.path().join("link")).unwrap();
-        test.commit("settings");
-        test.write(".grove/config.toml", "changed since");
+        test.commit_all("settings");
+        test.write_file(".grove/config.toml", "changed since");
         let read = async |refs: &[&str], path: &str| {
             let refs: Vec<String> = refs.iter().map(|name| format!("refs/heads/{name}")).collect();
             world.repo.file_of_first(&refs, path).await.unwrap().map(|(_, bytes)| String::from_utf8(bytes).unwrap())
@@ -92,10 +92,10 @@ async fn files_are_read_from_commits_and_links_are_not_followed() {
 async fn remotes_are_listed_without_credentials() {
     with_every_git(TestRepo::with_git, async |world| {
         let test = &world.test;
-        assert_eq!(world.repo.remotes().await.unwrap(), []);
+        assert_eq!(world.repo.list_remotes().await.unwrap(), []);
         test.git(&["remote", "add", "origin", "https://me:secret@example.com/acme/app.git"]);
         test.git(&["remote", "add", "fork", "git@example.com:me/app.git"]);
-        let remotes = world.repo.remotes().await.unwrap();
+        let remotes = world.repo.list_remotes().await.unwrap();
         let shown: Vec<String> = remotes.iter().map(|remote| format!("{} {}", remote.name, remote.url)).collect();
         assert_eq!(shown, ["origin https://***@example.com/acme/app.git", "fork git@example.com:me/app.git"]);
     })

@@ -1,37 +1,40 @@
-//! What the benches have in common.
+//! The common parts of the benches.
 
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grove_testkit::{Dice, TestRepo};
+use grove_testkit::{SeededRandom, TestRepo};
 
-/// `cargo test --benches` runs benches too, without `--bench`; there is nothing to test there.
+/// Tells whether the bench shall run. `cargo test --benches` runs benches too, without `--bench`; there
+/// is nothing to test there.
 pub fn asked_for() -> bool {
     std::env::args().any(|arg| arg == "--bench")
 }
 
-/// A repository with so many files of a few kilobytes each.
-pub fn repository(files: usize) -> TestRepo {
+/// Makes a repository with so many files of a few kilobytes each.
+pub fn make_repository(files: usize) -> TestRepo {
     let repo = TestRepo::new();
     for n in 0..files {
         let folder = repo.path().join(format!("src/part{}/deep{}", n % 40, n % 7));
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("file{n}.txt")), text(n)).unwrap();
+        fs::write(folder.join(format!("file{n}.txt")), generate_text(n)).unwrap();
     }
-    repo.commit("files");
+    repo.commit_all("files");
     repo
 }
 
-/// 500 bytes to 8 kilobytes that compress like source code, the same in every run.
-fn text(seed: usize) -> String {
+/// Returns 500 bytes to 8 kilobytes that compress like source code, the same in every run.
+fn generate_text(seed: usize) -> String {
     let words = ["fn", "let", "match", "return", "value", "error", "path", "branch", "=>", "{", "}", "\n"];
-    let mut dice = Dice(seed as u64 * 2 + 1);
-    let length = 100 + dice.roll(1500);
-    (0..length).map(|_| format!("{} {} ", words[dice.roll(words.len() as u64) as usize], dice.roll(1000))).collect()
+    let mut dice = SeededRandom(seed as u64 * 2 + 1);
+    let length = 100 + dice.next_below(1500);
+    (0..length)
+        .map(|_| format!("{} {} ", words[dice.next_below(words.len() as u64) as usize], dice.next_below(1000)))
+        .collect()
 }
 
-pub fn time(command: &mut Command) -> Duration {
+pub fn time_command(command: &mut Command) -> Duration {
     let began = Instant::now();
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().expect("it starts");
     let took = began.elapsed();
@@ -46,7 +49,12 @@ pub fn median(values: &mut [f64]) -> f64 {
 
 /// Measures both sides of each round, the order changing from round to round, and prints the median of
 /// the rounds' ratios with each side's own median.
-pub fn compare(files: usize, rounds: usize, by_us: impl Fn(usize) -> Duration, by_git: impl Fn(usize) -> Duration) {
+pub fn compare_rounds(
+    files: usize,
+    rounds: usize,
+    by_us: impl Fn(usize) -> Duration,
+    by_git: impl Fn(usize) -> Duration,
+) {
     let (mut ratios, mut ours, mut gits) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
         let (us, git) = if round % 2 == 0 {

@@ -2,28 +2,28 @@
 
 use serde_json::{Value, json};
 
-use crate::script::{End, Leave, Voice, perform, vanish};
-use crate::session::Session;
-use crate::{complain, is_uuid, line, new_id, prompt};
+use crate::script::{PermissionAnswer, ScriptEnd, ScriptOutput, exit_if_vanishing, run_script};
+use crate::session::ScriptedSession;
+use crate::{fail_with, is_uuid, new_id, read_prompt, write_line};
 
-const KIND: &str = "claude";
-const MODEL: &str = "scripted-model";
+const CLAUDE_KIND: &str = "claude";
+const MODEL_NAME: &str = "scripted-model";
 
-/// What it was called with.
+/// The arguments of the call.
 #[derive(Default)]
-struct Call {
+struct ClaudeArguments {
     session: Option<String>,
     resume: Option<String>,
     budget: Option<f64>,
     mode: String,
     allowed: Vec<String>,
     disallowed: Vec<String>,
-    /// Of the flags that must be there.
+    /// How many of the required flags are given.
     needed: usize,
 }
 
 pub fn run(arguments: &[String]) -> u8 {
-    let mut call = Call::default();
+    let mut call = ClaudeArguments::default();
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let (flag, value) = word.split_once('=').unwrap_or((word, ""));
@@ -39,50 +39,51 @@ pub fn run(arguments: &[String]) -> u8 {
             "--allowed-tools" => call.allowed = list(),
             "--disallowed-tools" => call.disallowed = list(),
             "--tools" => {}
-            _ => return complain(1, &format!("error: unknown option '{word}'")),
+            _ => return fail_with(1, &format!("error: unknown option '{word}'")),
         }
     }
     if call.needed != 4 {
-        return complain(1, "Error: When using --print, --output-format=stream-json requires --verbose");
+        return fail_with(1, "Error: When using --print, --output-format=stream-json requires --verbose");
     }
     let root = rustix::process::geteuid().is_root() && std::env::var_os("IS_SANDBOX").is_none();
     if call.mode == "bypassPermissions" && root {
         let words = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons";
-        return complain(1, words);
+        return fail_with(1, words);
     }
-    start(call)
+    run_session(call)
 }
 
-fn start(call: Call) -> u8 {
-    let prompt = prompt();
+fn run_session(call: ClaudeArguments) -> u8 {
+    let prompt = read_prompt();
     if prompt.trim().is_empty() {
         let words = "Error: Input must be provided either through stdin or as a prompt argument when using --print";
-        return complain(1, words);
+        return fail_with(1, words);
     }
     let mut session = match (&call.resume, &call.session) {
-        (Some(id), _) => match Session::find(KIND, id) {
+        (Some(id), _) => match ScriptedSession::find_session(CLAUDE_KIND, id) {
             Some(session) => session,
             None => return unknown_session(id),
         },
         (None, Some(id)) if !is_uuid(id) => {
-            return complain(1, "Error: Invalid session ID. Must be a valid UUID.");
+            return fail_with(1, "Error: Invalid session ID. Must be a valid UUID.");
         }
-        (None, Some(id)) if Session::find(KIND, id).is_some() => {
-            return complain(1, &format!("Error: Session ID {id} is already in use."));
+        (None, Some(id)) if ScriptedSession::find_session(CLAUDE_KIND, id).is_some() => {
+            return fail_with(1, &format!("Error: Session ID {id} is already in use."));
         }
-        (None, id) => Session::begin(KIND, id.clone().unwrap_or_else(new_id)),
+        (None, id) => ScriptedSession::begin_session(CLAUDE_KIND, id.clone().unwrap_or_else(new_id)),
     };
-    vanish(&prompt);
-    line(&json!({
+    exit_if_vanishing(&prompt);
+    write_line(&json!({
         "type": "system", "subtype": "init", "cwd": std::env::current_dir().expect("a cwd"), "session_id": session.id,
-        "tools": ["Bash", "Edit", "Read", "Write"], "mcp_servers": [], "model": MODEL, "permissionMode": call.mode,
+        "tools": ["Bash", "Edit", "Read", "Write"], "mcp_servers": [], "model": MODEL_NAME, "permissionMode": call.mode,
         "apiKeySource": "ANTHROPIC_API_KEY", "claude_code_version": "2.1.325", "uuid": new_id(),
     }));
-    line(&json!({ "type": "system", "subtype": "status", "status": "requesting", "session_id": session.id }));
+    write_line(&json!({ "type": "system", "subtype": "status", "status": "requesting", "session_id": session.id }));
     let before = (session.requests, session.cost);
-    let mut voice = Claude { call, session: session.id.clone(), cost_before: session.cost, last_text: String::new() };
-    let end = perform(&prompt, &mut session, &mut voice);
-    voice.result(&session, before, &end)
+    let mut voice =
+        ClaudeOutput { call, session: session.id.clone(), cost_before: session.cost, last_text: String::new() };
+    let end = run_script(&prompt, &mut session, &mut voice);
+    voice.send_result(&session, before, &end)
 }
 
 fn unknown_session(id: &str) -> u8 {
@@ -94,31 +95,31 @@ fn unknown_session(id: &str) -> u8 {
     result["usage"] = json!({ "input_tokens": 0, "output_tokens": 0 });
     result["errors"] = json!([words]);
     result["type"] = json!("result");
-    line(&result);
-    complain(1, &words)
+    write_line(&result);
+    fail_with(1, &words)
 }
 
-struct Claude {
-    call: Call,
+struct ClaudeOutput {
+    call: ClaudeArguments,
     session: String,
     cost_before: f64,
     last_text: String,
 }
 
-impl Claude {
-    fn event(&self, event: &Value) {
+impl ClaudeOutput {
+    fn send_event(&self, event: &Value) {
         let parent = Value::Null;
-        line(
+        write_line(
             &json!({ "type": "stream_event", "event": event, "session_id": self.session, "parent_tool_use_id": parent }),
         );
     }
 
-    /// One block of what the model says; a line before the block's end.
-    fn assistant(&self, block: &Value) {
+    /// Sends one block of the model's message, as a line before the block's end.
+    fn send_assistant_block(&self, block: &Value) {
         let usage = json!({ "input_tokens": 12, "output_tokens": 7 });
-        let message = json!({ "id": new_id(), "type": "message", "role": "assistant", "model": MODEL,
+        let message = json!({ "id": new_id(), "type": "message", "role": "assistant", "model": MODEL_NAME,
             "content": [block], "stop_reason": null, "usage": usage });
-        line(
+        write_line(
             &json!({ "type": "assistant", "message": message, "parent_tool_use_id": null, "session_id": self.session }),
         );
     }
@@ -127,18 +128,20 @@ impl Claude {
         let (Ok(text) | Err(text)) = result;
         let block = json!({ "tool_use_id": id, "type": "tool_result", "content": text, "is_error": result.is_err() });
         let message = json!({ "role": "user", "content": [block] });
-        line(&json!({ "type": "user", "message": message, "parent_tool_use_id": null, "tool_use_result": text }));
+        write_line(&json!({ "type": "user", "message": message, "parent_tool_use_id": null, "tool_use_result": text }));
     }
 
     fn tool_use(&self, name: &str, about: &str) -> String {
         let id = format!("toolu_{}", new_id());
         let key = if name == "Bash" { "command" } else { "file_path" };
-        self.assistant(&json!({ "type": "tool_use", "id": id, "name": name, "input": { key: about, "x": 1 } }));
+        self.send_assistant_block(
+            &json!({ "type": "tool_use", "id": id, "name": name, "input": { key: about, "x": 1 } }),
+        );
         id
     }
 
-    /// What the rules and the mode say.
-    fn may(&self, tool: &str, about: &str) -> bool {
+    /// Tells whether the rules and the mode allow the use of a tool.
+    fn is_allowed(&self, tool: &str, about: &str) -> bool {
         let ruled = |rule: &String| {
             let (name, command) = rule.split_once('(').unwrap_or((rule, ""));
             name == tool && about.starts_with(command.trim_end_matches([')', '*', ':']))
@@ -153,13 +156,13 @@ impl Claude {
         }
     }
 
-    /// The last line. What it has cost is the whole session's; `model_usage_since_last_result` is not.
-    fn result(&self, session: &Session, before: (u64, f64), end: &End) -> u8 {
+    /// Sends the last line. Its cost is the whole session's; `model_usage_since_last_result` is not.
+    fn send_result(&self, session: &ScriptedSession, before: (u64, f64), end: &ScriptEnd) -> u8 {
         let (requests, cost) = (session.requests - before.0, session.cost - before.1);
         let models = |requests: u64, cost: f64| {
             let one = json!({ "inputTokens": 12 * requests, "outputTokens": 7 * requests,
                 "cacheReadInputTokens": 3 * requests, "cacheCreationInputTokens": 0, "costUSD": cost });
-            json!({ MODEL: one })
+            json!({ MODEL_NAME: one })
         };
         let mut line = json!({ "duration_api_ms": 37, "session_id": session.id, "total_cost_usd": session.cost });
         line["usage"] = json!({ "input_tokens": 12 * requests, "cache_creation_input_tokens": 0,
@@ -167,92 +170,94 @@ impl Claude {
         line["modelUsage"] = models(session.requests, session.cost);
         let error = |line: &mut Value, name: &str, status: &Value, words: &str| {
             let block = json!({ "type": "text", "text": words });
-            crate::line(&json!({ "type": "assistant", "message": { "content": [block] }, "error": name,
+            crate::write_line(&json!({ "type": "assistant", "message": { "content": [block] }, "error": name,
                 "is_api_error_message": true, "api_error_status": status, "session_id": session.id }));
             line["api_error_status"] = status.clone();
             line["terminal_reason"] = json!("api_error");
             line["result"] = json!(words);
         };
-        // An error of the model is called a success, too.
+        // Claude Code reports an error of the model as a success, too.
         line["subtype"] = json!("success");
         match end {
-            End::Failed(words) => error(&mut line, "server_error", &json!(500), &format!("API Error: 500 {words}")),
-            End::LoggedOut => {
+            ScriptEnd::Failed(words) => {
+                error(&mut line, "server_error", &json!(500), &format!("API Error: 500 {words}"))
+            }
+            ScriptEnd::LoggedOut => {
                 error(&mut line, "authentication_failed", &Value::Null, "Not logged in · Please run /login");
             }
-            End::OverBudget => {
+            ScriptEnd::OverBudget => {
                 let words = format!("Reached maximum budget (${})", self.call.budget.unwrap_or_default());
                 line["subtype"] = json!("error_max_budget_usd");
                 line["terminal_reason"] = json!("budget_exhausted");
                 line["errors"] = json!([words]);
             }
-            End::Well | End::Cancelled | End::Reason(_) => line["result"] = json!(self.last_text),
+            ScriptEnd::Well | ScriptEnd::Cancelled | ScriptEnd::Reason(_) => line["result"] = json!(self.last_text),
         }
-        let is_error = matches!(end, End::Failed(_) | End::LoggedOut | End::OverBudget);
+        let is_error = matches!(end, ScriptEnd::Failed(_) | ScriptEnd::LoggedOut | ScriptEnd::OverBudget);
         line["is_error"] = json!(is_error);
         line["type"] = json!("result");
         line["model_usage_since_last_result"] = models(requests, cost);
-        crate::line(&line);
+        crate::write_line(&line);
         u8::from(is_error)
     }
 }
 
-impl Voice for Claude {
-    fn text(&mut self, text: &str) {
-        self.event(&json!({ "type": "message_start", "message": { "role": "assistant", "content": [] } }));
+impl ScriptOutput for ClaudeOutput {
+    fn say_text(&mut self, text: &str) {
+        self.send_event(&json!({ "type": "message_start", "message": { "role": "assistant", "content": [] } }));
         let empty = json!({ "type": "text", "text": "" });
-        self.event(&json!({ "type": "content_block_start", "index": 0, "content_block": empty }));
-        for piece in crate::script::pieces(text) {
+        self.send_event(&json!({ "type": "content_block_start", "index": 0, "content_block": empty }));
+        for piece in crate::script::split_into_pieces(text) {
             let delta = json!({ "type": "text_delta", "text": piece });
-            self.event(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }));
+            self.send_event(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }));
         }
-        self.assistant(&json!({ "type": "text", "text": text }));
-        self.event(&json!({ "type": "content_block_stop", "index": 0 }));
+        self.send_assistant_block(&json!({ "type": "text", "text": text }));
+        self.send_event(&json!({ "type": "content_block_stop", "index": 0 }));
         let delta = json!({ "stop_reason": "end_turn" });
-        self.event(&json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 7 } }));
-        self.event(&json!({ "type": "message_stop" }));
+        self.send_event(&json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 7 } }));
+        self.send_event(&json!({ "type": "message_stop" }));
         self.last_text = text.to_owned();
     }
 
-    fn tool(&mut self, name: &str, about: &str, result: Result<&str, &str>) {
+    fn report_tool(&mut self, name: &str, about: &str, result: Result<&str, &str>) {
         let id = self.tool_use(name, about);
         self.tool_result(&id, result);
     }
 
-    fn plan(&mut self) {
+    fn report_plan(&mut self) {
         let id = self.tool_use("TodoWrite", "");
         self.tool_result(&id, Ok("Todos have been modified successfully"));
     }
 
-    fn ask(&mut self, kind: &str, about: &str) -> Leave {
+    fn ask_permission(&mut self, kind: &str, about: &str) -> PermissionAnswer {
         let tool = if kind == "edit" { "Edit" } else { "Bash" };
         let about = if kind == "delete" { format!("rm {about}") } else { about.to_owned() };
         let id = self.tool_use(tool, &about);
-        if self.may(tool, &about) {
+        if self.is_allowed(tool, &about) {
             self.tool_result(&id, Ok("done"));
-            return Leave::Given;
+            return PermissionAnswer::Given;
         }
         let words = format!("This {tool} command requires approval: {about}");
-        line(&json!({ "type": "system", "subtype": "permission_denied", "tool_name": tool, "tool_use_id": id,
+        write_line(&json!({ "type": "system", "subtype": "permission_denied", "tool_name": tool, "tool_use_id": id,
             "decision_reason_type": "mode", "message": words, "session_id": self.session }));
         self.tool_result(&id, Err(&words));
-        Leave::Refused
+        PermissionAnswer::Refused
     }
 
-    fn cost(&mut self, session: &Session) -> bool {
+    fn report_cost(&mut self, session: &ScriptedSession) -> bool {
         self.call.budget.is_some_and(|budget| session.cost - self.cost_before > budget)
     }
 
-    fn unknown(&mut self, filler: &str) {
-        line(&json!({ "filler": filler, "session_id": self.session, "type": "brand_new_kind" }));
-        line(
+    fn send_unknown(&mut self, filler: &str) {
+        write_line(&json!({ "filler": filler, "session_id": self.session, "type": "brand_new_kind" }));
+        write_line(
             &json!({ "type": "assistant", "message": { "content": [{ "type": "brand_new_block" }] }, "more": filler.len() }),
         );
-        line(&json!({ "type": "system", "subtype": "brand_new", "session_id": self.session }));
+        write_line(&json!({ "type": "system", "subtype": "brand_new", "session_id": self.session }));
     }
 
-    /// It only knows the signal.
-    fn cancelled(&mut self) -> bool {
+    /// Claude Code can be cancelled only by a signal.
+    fn is_cancelled(&mut self) -> bool {
         false
     }
 }

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::script::{End, Leave, Voice, perform, vanish};
-use crate::session::Session;
-use crate::{complain, is_uuid, line, new_id, prompt};
+use crate::script::{PermissionAnswer, ScriptEnd, ScriptOutput, exit_if_vanishing, run_script};
+use crate::session::ScriptedSession;
+use crate::{fail_with, is_uuid, new_id, read_prompt, write_line};
 
-const KIND: &str = "codex";
+const CODEX_KIND: &str = "codex";
 
 pub fn run(arguments: &[String]) -> u8 {
     let mut words = arguments.iter().map(String::as_str);
     if words.next() != Some("exec") {
-        return complain(2, "error: unrecognized subcommand");
+        return fail_with(2, "error: unrecognized subcommand");
     }
     let (mut json, mut sandbox, mut resume, mut from_stdin) = (false, String::new(), None, false);
     while let Some(word) = words.next() {
@@ -22,47 +22,47 @@ pub fn run(arguments: &[String]) -> u8 {
             "-c" => _ = words.next(),
             "resume" => resume = words.next(),
             "-" => from_stdin = true,
-            _ => return complain(2, &format!("error: unexpected argument '{word}' found")),
+            _ => return fail_with(2, &format!("error: unexpected argument '{word}' found")),
         }
     }
     if !json || !from_stdin || !["read-only", "workspace-write", "danger-full-access"].contains(&sandbox.as_str()) {
-        return complain(2, "error: invalid arguments");
+        return fail_with(2, "error: invalid arguments");
     }
-    let prompt = prompt();
+    let prompt = read_prompt();
     if prompt.trim().is_empty() {
-        return complain(1, "No prompt provided via stdin.");
+        return fail_with(1, "No prompt provided via stdin.");
     }
-    let found = resume.and_then(|id| Session::find(KIND, id));
+    let found = resume.and_then(|id| ScriptedSession::find_session(CODEX_KIND, id));
     let mut session = match (resume, found) {
         (_, Some(session)) => session,
         (Some(id), None) if is_uuid(id) => {
             let words = format!("no rollout found for thread id {id} (code -32600)");
-            return complain(1, &format!("Error: thread/resume: thread/resume failed: {words}"));
+            return fail_with(1, &format!("Error: thread/resume: thread/resume failed: {words}"));
         }
-        // What is not even an id begins a new thread, without a word.
-        (_, None) => Session::begin(KIND, new_id()),
+        // A value that is not even an id begins a new thread, without a message.
+        (_, None) => ScriptedSession::begin_session(CODEX_KIND, new_id()),
     };
-    vanish(&prompt);
+    exit_if_vanishing(&prompt);
     eprintln!("WARNING: proceeding, even though we could not create PATH aliases");
-    line(&json!({ "type": "thread.started", "thread_id": session.id }));
-    let mut voice = Codex { items: 0, sandbox };
+    write_line(&json!({ "type": "thread.started", "thread_id": session.id }));
+    let mut voice = CodexOutput { items: 0, sandbox };
     let words = "Model metadata for `scripted-model` not found. Defaulting to fallback metadata";
-    voice.completed(json!({ "type": "error", "message": words }));
-    line(&json!({ "type": "turn.started" }));
-    let end = perform(&prompt, &mut session, &mut voice);
+    voice.complete_item(json!({ "type": "error", "message": words }));
+    write_line(&json!({ "type": "turn.started" }));
+    let end = run_script(&prompt, &mut session, &mut voice);
     let failed = |message: &str| {
-        line(&json!({ "type": "error", "message": format!("Reconnecting... 1/1 ({message})") }));
-        line(&json!({ "type": "error", "message": message }));
-        line(&json!({ "type": "turn.failed", "error": { "message": message } }));
+        write_line(&json!({ "type": "error", "message": format!("Reconnecting... 1/1 ({message})") }));
+        write_line(&json!({ "type": "error", "message": message }));
+        write_line(&json!({ "type": "turn.failed", "error": { "message": message } }));
         1
     };
     match end {
-        End::Failed(words) => failed(&words),
-        End::LoggedOut => failed("unexpected status 401 Unauthorized: Incorrect API key provided"),
-        End::Well | End::OverBudget | End::Cancelled | End::Reason(_) => {
-            // Of the whole thread.
+        ScriptEnd::Failed(words) => failed(&words),
+        ScriptEnd::LoggedOut => failed("unexpected status 401 Unauthorized: Incorrect API key provided"),
+        ScriptEnd::Well | ScriptEnd::OverBudget | ScriptEnd::Cancelled | ScriptEnd::Reason(_) => {
+            // The usage is that of the whole thread.
             let count = |each: u64| each * session.requests;
-            line(&json!({ "type": "turn.completed", "usage": { "input_tokens": count(12),
+            write_line(&json!({ "type": "turn.completed", "usage": { "input_tokens": count(12),
                 "cached_input_tokens": count(3), "cache_write_input_tokens": 0, "output_tokens": count(7),
                 "reasoning_output_tokens": 0 } }));
             0
@@ -70,71 +70,71 @@ pub fn run(arguments: &[String]) -> u8 {
     }
 }
 
-struct Codex {
+struct CodexOutput {
     items: usize,
     sandbox: String,
 }
 
-impl Codex {
-    fn completed(&mut self, mut item: serde_json::Value) {
+impl CodexOutput {
+    fn complete_item(&mut self, mut item: serde_json::Value) {
         item["id"] = json!(format!("item_{}", self.items));
         self.items += 1;
-        line(&json!({ "type": "item.completed", "item": item }));
+        write_line(&json!({ "type": "item.completed", "item": item }));
     }
 
-    fn command(&mut self, command: &str, result: Result<&str, &str>) {
+    fn report_command(&mut self, command: &str, result: Result<&str, &str>) {
         let (Ok(output) | Err(output)) = result;
         let id = format!("item_{}", self.items);
         let item = json!({ "id": id, "type": "command_execution", "command": command, "aggregated_output": "",
             "exit_code": null, "status": "in_progress" });
-        line(&json!({ "type": "item.started", "item": item }));
+        write_line(&json!({ "type": "item.started", "item": item }));
         let (code, status) = if result.is_ok() { (0, "completed") } else { (1, "failed") };
-        self.completed(json!({ "type": "command_execution", "command": command, "aggregated_output": output,
+        self.complete_item(json!({ "type": "command_execution", "command": command, "aggregated_output": output,
             "exit_code": code, "status": status }));
     }
 }
 
-impl Voice for Codex {
-    fn text(&mut self, text: &str) {
-        self.completed(json!({ "type": "agent_message", "text": text }));
+impl ScriptOutput for CodexOutput {
+    fn say_text(&mut self, text: &str) {
+        self.complete_item(json!({ "type": "agent_message", "text": text }));
     }
 
-    fn tool(&mut self, name: &str, about: &str, result: Result<&str, &str>) {
+    fn report_tool(&mut self, name: &str, about: &str, result: Result<&str, &str>) {
         if name == "Edit" || (name == "Write" && result.is_ok()) {
             let change = json!({ "path": about, "kind": "update" });
-            return self.completed(json!({ "type": "file_change", "changes": [change], "status": "completed" }));
+            return self.complete_item(json!({ "type": "file_change", "changes": [change], "status": "completed" }));
         }
-        self.command(&format!("/bin/bash -lc '{name} {about}'"), result);
+        self.report_command(&format!("/bin/bash -lc '{name} {about}'"), result);
     }
 
-    fn plan(&mut self) {
+    fn report_plan(&mut self) {
         let step = |text: &str, completed: bool| json!({ "text": text, "completed": completed });
-        self.completed(json!({ "type": "todo_list", "items": [step("look", true), step("write", false)] }));
+        self.complete_item(json!({ "type": "todo_list", "items": [step("look", true), step("write", false)] }));
     }
 
-    /// It never asks: its sandbox lets it, or it fails.
-    fn ask(&mut self, _kind: &str, about: &str) -> Leave {
+    /// Codex never asks: its sandbox allows the action, or the action fails.
+    fn ask_permission(&mut self, _kind: &str, about: &str) -> PermissionAnswer {
         let may = match self.sandbox.as_str() {
             "danger-full-access" => true,
             "workspace-write" => !about.starts_with('/'),
             _ => false,
         };
-        self.command(about, if may { Ok("done") } else { Err("Read-only file system") });
-        if may { Leave::Given } else { Leave::Refused }
+        self.report_command(about, if may { Ok("done") } else { Err("Read-only file system") });
+        if may { PermissionAnswer::Given } else { PermissionAnswer::Refused }
     }
 
-    /// It has no idea.
-    fn cost(&mut self, _session: &Session) -> bool {
+    /// Codex does not report costs.
+    fn report_cost(&mut self, _session: &ScriptedSession) -> bool {
         false
     }
 
-    fn unknown(&mut self, filler: &str) {
-        line(&json!({ "type": "brand.new", "filler": filler }));
-        self.completed(json!({ "type": "brand_new", "filler": filler.len() }));
+    fn send_unknown(&mut self, filler: &str) {
+        write_line(&json!({ "type": "brand.new", "filler": filler }));
+        self.complete_item(json!({ "type": "brand_new", "filler": filler.len() }));
     }
 
-    /// It only knows the signal.
-    fn cancelled(&mut self) -> bool {
+    /// Codex can be cancelled only by a signal.
+    fn is_cancelled(&mut self) -> bool {
         false
     }
 }

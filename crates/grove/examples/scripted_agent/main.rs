@@ -1,10 +1,10 @@
-//! An agent that does as it is told, in the words of a real one: what the tests talk to.
+//! A scripted agent for tests, which uses the output format of a real one.
 //!
 //!     scripted_agent --as claude|codex|acp [--load] THE ARGUMENTS OF THE REAL PROGRAM
 //!
-//! The last paragraph of a prompt says what to do, one thing after another (see [`script`]). Sessions
-//! are files under `$HOME`, so that a restart keeps them, and an unknown one is refused as the real
-//! program refuses it: same lines, same complaints, same exit codes.
+//! The last paragraph of a prompt is a list of directives (see [`script`]). Sessions are files under
+//! `$HOME`, so that a restart keeps them, and an unknown one is refused as the real program refuses
+//! it: same lines, same error messages, same exit codes.
 
 mod acp;
 mod claude;
@@ -35,23 +35,23 @@ fn main() -> ExitCode {
 }
 
 thread_local! {
-    static RECORD: RefCell<Option<String>> = const { RefCell::new(None) };
+    static RECORDED_OUTPUT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What would be said, for whoever says it a thousand times.
-fn recorded(say: impl FnOnce()) -> String {
-    RECORD.set(Some(String::new()));
+/// Returns the output of `say` instead of writing it, for a caller that writes it a thousand times.
+fn record_output(say: impl FnOnce()) -> String {
+    RECORDED_OUTPUT.set(Some(String::new()));
     say();
-    RECORD.take().unwrap_or_default()
+    RECORDED_OUTPUT.take().unwrap_or_default()
 }
 
-/// Says a line, at once. Who does not listen any more ends us, as a pipe does.
-fn line(value: &Value) {
-    raw(&format!("{value}\n"));
+/// Writes a line, at once. A client that has closed the pipe ends this process, as SIGPIPE would.
+fn write_line(value: &Value) {
+    write_raw(&format!("{value}\n"));
 }
 
-fn raw(text: &str) {
-    let kept = RECORD.with_borrow_mut(|record| record.as_mut().map(|record| record.push_str(text)).is_some());
+fn write_raw(text: &str) {
+    let kept = RECORDED_OUTPUT.with_borrow_mut(|record| record.as_mut().map(|record| record.push_str(text)).is_some());
     if kept {
         return;
     }
@@ -61,13 +61,13 @@ fn raw(text: &str) {
     }
 }
 
-fn complain(code: u8, words: &str) -> u8 {
+fn fail_with(code: u8, words: &str) -> u8 {
     eprintln!("{words}");
     code
 }
 
-/// The prompt, to its end.
-fn prompt() -> String {
+/// Reads the whole prompt.
+fn read_prompt() -> String {
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text);
     read.map(|_| text).unwrap_or_default()

@@ -1,61 +1,61 @@
-//! What the agent is told to do: directives, each behind a `;` or in a line of its own.
+//! The directives of a prompt, each behind a `;` or in a line of its own.
 //!
-//! | directive | what it does |
+//! | directive | effect |
 //! |---|---|
-//! | `say TEXT` | a text |
+//! | `say TEXT` | sends a text |
 //! | `tool NAME ABOUT` | uses a tool |
 //! | `write PATH TEXT` | writes a file, with a tool |
-//! | `plan` | a plan of two steps, of which one is done |
-//! | `ask KIND ABOUT` | asks for leave (`edit PATH`, `delete PATH`, `execute COMMAND`), says what came of it |
-//! | `recall` | says what was said in the session before |
-//! | `heard` | says the whole prompt |
-//! | `where` | says its directory and its session |
-//! | `cost DOLLARS` | a model that wants so much |
-//! | `garbage` | lines that nobody understands |
-//! | `line MEGABYTES` | a line that is as long |
-//! | `endless MEGABYTES` | so much text |
+//! | `plan` | sends a plan of two steps, of which one is done |
+//! | `ask KIND ABOUT` | asks to `edit PATH`, `delete PATH` or `execute COMMAND`, sends the answer |
+//! | `recall` | sends the earlier prompts of the session |
+//! | `heard` | sends the whole prompt |
+//! | `where` | sends its directory and its session |
+//! | `cost DOLLARS` | adds so much to the cost of the session |
+//! | `garbage` | writes lines that are not valid in the format |
+//! | `line MEGABYTES` | writes a line of this length |
+//! | `endless MEGABYTES` | sends so much text |
 //! | `half` | ends in the middle of a line |
-//! | `crash` | ends without a word |
-//! | `vanish` | the same, before its first word |
+//! | `crash` | ends without a result |
+//! | `vanish` | ends before its first line |
 //! | `fail WORDS` | the model fails |
-//! | `logout` | nobody is logged in |
+//! | `logout` | fails because no user is logged in |
 //! | `stop REASON` | the turn ends for this reason (acp) |
-//! | `forget` | the session is forgotten |
+//! | `forget` | deletes the session |
 //! | `pid PATH` | writes its process id to a file |
 //! | `sleep SECONDS` | does nothing |
-//! | `deaf PATH` | like `pid` and `sleep`, deaf to everything, with a child that is, too |
+//! | `deaf PATH` | like `pid` and `sleep`, but ignores all signals, and so does a child process |
 
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::session::Session;
+use crate::session::ScriptedSession;
 
-/// How one kind of program says things.
-pub trait Voice {
-    /// A whole text, with pieces of it first where the format has them.
-    fn text(&mut self, text: &str);
-    fn tool(&mut self, name: &str, about: &str, result: Result<&str, &str>);
-    fn plan(&mut self);
-    /// Asks for leave.
-    fn ask(&mut self, kind: &str, about: &str) -> Leave;
-    /// Tells what it costs; whether that is too much.
-    fn cost(&mut self, session: &Session) -> bool;
-    /// An object of a kind that nobody knows, as long as `filler`.
-    fn unknown(&mut self, filler: &str);
-    /// Whether somebody wants the turn to end.
-    fn cancelled(&mut self) -> bool;
+/// The output format of one kind of program.
+pub trait ScriptOutput {
+    /// Sends a whole text, with pieces of it first if the format has them.
+    fn say_text(&mut self, text: &str);
+    fn report_tool(&mut self, name: &str, about: &str, result: Result<&str, &str>);
+    fn report_plan(&mut self);
+    /// Asks for permission.
+    fn ask_permission(&mut self, kind: &str, about: &str) -> PermissionAnswer;
+    /// Reports the cost; tells whether it is over the budget.
+    fn report_cost(&mut self, session: &ScriptedSession) -> bool;
+    /// Sends an object of an unknown kind, as long as `filler`.
+    fn send_unknown(&mut self, filler: &str);
+    /// Tells whether the client has cancelled the turn.
+    fn is_cancelled(&mut self) -> bool;
 }
 
-pub enum Leave {
+pub enum PermissionAnswer {
     Given,
     Refused,
     Cancelled,
 }
 
-/// How the script ended.
-pub enum End {
+/// The outcome of the script.
+pub enum ScriptEnd {
     Well,
     Failed(String),
     LoggedOut,
@@ -66,90 +66,90 @@ pub enum End {
 
 const MEGABYTE: usize = 1024 * 1024;
 
-/// Ends before the first line, if that is wanted.
-pub fn vanish(prompt: &str) {
+/// Ends the process before the first line, if the prompt asks for that.
+pub fn exit_if_vanishing(prompt: &str) {
     if prompt.ends_with("vanish") {
         std::process::exit(4);
     }
 }
 
-pub fn perform(prompt: &str, session: &mut Session, voice: &mut dyn Voice) -> End {
+pub fn run_script(prompt: &str, session: &mut ScriptedSession, voice: &mut dyn ScriptOutput) -> ScriptEnd {
     let words = prompt.rsplit("\n\n").next().unwrap_or_default();
     session.requests += 1;
-    let mut end = End::Well;
+    let mut end = ScriptEnd::Well;
     for directive in words.split([';', '\n']).map(str::trim).filter(|directive| !directive.is_empty()) {
         let (word, rest) = directive.split_once(' ').unwrap_or((directive, ""));
         let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
         match word {
-            "say" => voice.text(rest),
-            "tool" => voice.tool(first, more, Ok("done")),
+            "say" => voice.say_text(rest),
+            "tool" => voice.report_tool(first, more, Ok("done")),
             "write" => {
                 let written = fs::write(first, more).map_err(|error| error.to_string());
-                voice.tool("Write", first, written.as_ref().map(|()| "written").map_err(String::as_str));
+                voice.report_tool("Write", first, written.as_ref().map(|()| "written").map_err(String::as_str));
             }
-            "plan" => voice.plan(),
-            "ask" => match voice.ask(first, more) {
-                Leave::Given => voice.text("I may."),
-                Leave::Refused => voice.text("I may not."),
-                Leave::Cancelled => return End::Cancelled,
+            "plan" => voice.report_plan(),
+            "ask" => match voice.ask_permission(first, more) {
+                PermissionAnswer::Given => voice.say_text("I may."),
+                PermissionAnswer::Refused => voice.say_text("I may not."),
+                PermissionAnswer::Cancelled => return ScriptEnd::Cancelled,
             },
-            "recall" => voice.text(&format!("Earlier: {}", session.prompts.join(" | "))),
-            "heard" => voice.text(prompt),
-            "where" => voice.text(&format!("{} {}", std::env::current_dir().expect("a cwd").display(), session.id)),
+            "recall" => voice.say_text(&format!("Earlier: {}", session.prompts.join(" | "))),
+            "heard" => voice.say_text(prompt),
+            "where" => voice.say_text(&format!("{} {}", std::env::current_dir().expect("a cwd").display(), session.id)),
             "cost" => {
                 session.cost += rest.parse::<f64>().expect("dollars");
-                if voice.cost(session) {
-                    end = End::OverBudget;
+                if voice.report_cost(session) {
+                    end = ScriptEnd::OverBudget;
                     break;
                 }
             }
             "garbage" => {
-                crate::raw(
+                crate::write_raw(
                     "Loading…\n\n\u{1b}[31m{ not json }\n17\n[]\n{}\n\"text\"\n{\"type\":17}\n{\"id\":99,\"result\":{}}\n",
                 );
-                voice.unknown("x");
+                voice.send_unknown("x");
             }
-            "line" => voice.unknown(&"x".repeat(rest.parse::<usize>().expect("megabytes") * MEGABYTE)),
+            "line" => voice.send_unknown(&"x".repeat(rest.parse::<usize>().expect("megabytes") * MEGABYTE)),
             "endless" => {
                 let text = format!("{}\n", "0123456789abcdef ".repeat(63)).repeat(MEGABYTE / 1072);
-                let lines = crate::recorded(|| voice.text(&text));
+                let lines = crate::record_output(|| voice.say_text(&text));
                 for _ in 0..rest.parse::<usize>().expect("megabytes") {
-                    crate::raw(&lines);
+                    crate::write_raw(&lines);
                 }
             }
             "half" => {
-                crate::raw("{\"type\":\"assist");
+                crate::write_raw("{\"type\":\"assist");
                 std::process::exit(0);
             }
             "crash" => {
                 eprintln!("something broke");
                 std::process::exit(3);
             }
-            "fail" => end = End::Failed(rest.to_owned()),
-            "logout" => end = End::LoggedOut,
-            "stop" => end = End::Reason(rest.to_owned()),
+            "fail" => end = ScriptEnd::Failed(rest.to_owned()),
+            "logout" => end = ScriptEnd::LoggedOut,
+            "stop" => end = ScriptEnd::Reason(rest.to_owned()),
             "forget" => {
-                session.forget();
+                session.delete_session();
                 return end;
             }
             "pid" => note_pid(rest, std::process::id()),
             "sleep" => {
-                if !pause(Duration::from_secs_f64(rest.parse().expect("seconds")), voice) {
-                    end = End::Cancelled;
+                if !sleep_unless_cancelled(Duration::from_secs_f64(rest.parse().expect("seconds")), voice) {
+                    end = ScriptEnd::Cancelled;
                     break;
                 }
             }
-            "deaf" => deaf(rest),
-            other => panic!("nobody knows the directive `{other}`"),
+            "deaf" => ignore_signals(rest),
+            other => panic!("unknown directive `{other}`"),
         }
     }
     session.prompts.push(prompt.to_owned());
-    session.keep();
+    session.save_session();
     end
 }
 
-/// A text in pieces of a bounded size, at least two where that is possible.
-pub fn pieces(text: &str) -> Vec<&str> {
+/// Splits a text into pieces of a bounded size, at least two if that is possible.
+pub fn split_into_pieces(text: &str) -> Vec<&str> {
     let size = (text.len() / 2).clamp(1, 16 * 1024);
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
@@ -161,11 +161,11 @@ pub fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Does nothing for a while; whether it was left alone.
-fn pause(time: Duration, voice: &mut dyn Voice) -> bool {
+/// Sleeps for a while; returns false if the turn is cancelled meanwhile.
+fn sleep_unless_cancelled(time: Duration, voice: &mut dyn ScriptOutput) -> bool {
     let began = Instant::now();
     while began.elapsed() < time {
-        if voice.cancelled() {
+        if voice.is_cancelled() {
             return false;
         }
         std::thread::sleep(Duration::from_millis(5).min(time));
@@ -178,7 +178,7 @@ fn note_pid(path: &str, pid: u32) {
     writeln!(file, "{pid}").expect("the pid is written");
 }
 
-fn deaf(path: &str) {
+fn ignore_signals(path: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let guard = runtime.enter();
     let heard = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).expect("a signal");

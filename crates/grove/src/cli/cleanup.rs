@@ -3,16 +3,16 @@
 use clap::Subcommand;
 
 use super::worktree::cleanup;
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CleanupCommand {
     /// Remove what is merged, stale or gone, and what has been in the trash for long
-    Run(cleanup::Args),
+    Run(cleanup::CleanupArgs),
 }
 
-pub async fn run(context: &Context, command: Command) -> Done {
+pub async fn run(context: &CliContext, command: CleanupCommand) -> CommandResult {
     match command {
-        Command::Run(args) => cleanup::everything(context, &args).await,
+        CleanupCommand::Run(args) => cleanup::clean_everything(context, &args).await,
     }
 }

@@ -3,50 +3,53 @@
 use std::process::ExitCode;
 
 use grove_agents::health::examine_agents;
-use grove_environments::maintenance::doctor::{Verdict, bad_store, examine, examine_machine, examine_privacy};
-use grove_platforms::github::doctor::checkup;
+use grove_environments::maintenance::doctor::{
+    CheckResult, bad_store, examine_installation, examine_machine, examine_privacy,
+};
+use grove_platforms::github::doctor::run_github_checkup;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 use crate::output;
 
-pub async fn run(context: &Context) -> Done {
-    let waiting = output::spinner("Looking at everything", context.json);
+pub async fn run(context: &CliContext) -> CommandResult {
+    let waiting = output::start_spinner("Looking at everything", context.json);
     let mut checks = examine_machine(&context.git, &context.settings).await;
     checks.extend(examine_agents(&context.settings).await);
-    checks.extend(examine_privacy(context.settings.home(), &context.exposed));
-    let store = context.store().await;
-    // Without them only what is listed is looked at; the store's own check says why.
+    checks.extend(examine_privacy(context.settings.home_path(), &context.exposed));
+    let store = context.open_store().await;
+    // Without the codebases the GitHub check covers only the repositories in the settings; the store's own
+    // check says why.
     let codebases = match &store {
-        Ok(store) => store.codebases().await.unwrap_or_default(),
+        Ok(store) => store.list_codebases().await.unwrap_or_default(),
         Err(_) => Vec::new(),
     };
     let here = async {
         match &store {
-            Ok(store) => examine(&context.git, store, &context.isolation(store)).await,
+            Ok(store) => examine_installation(&context.git, store, &context.environments_in(store)).await,
             Err(problem) => vec![bad_store(problem)],
         }
     };
-    let github = context.settings.github();
-    let (here, github) = tokio::join!(here, checkup(&github, &codebases, &context.git));
+    let github = context.settings.github_settings();
+    let (here, github) = tokio::join!(here, run_github_checkup(&github, &codebases, &context.git));
     checks.extend(here);
     checks.extend(github);
     waiting.finish_and_clear();
-    let well = checks.iter().all(|check| check.verdict != Verdict::Bad);
+    let well = checks.iter().all(|check| check.verdict != CheckResult::Bad);
     if context.json {
-        output::json(&json!({ "well": well, "checks": checks }));
+        output::print_json(&json!({ "well": well, "checks": checks }));
     } else {
         for check in &checks {
             let mark = match check.verdict {
-                Verdict::Good => "ok".green().to_string(),
-                Verdict::Fixed => "fixed".cyan().to_string(),
-                Verdict::Warning => "warning".yellow().to_string(),
-                Verdict::Bad => "bad".red().to_string(),
+                CheckResult::Good => "ok".green().to_string(),
+                CheckResult::Fixed => "fixed".cyan().to_string(),
+                CheckResult::Warning => "warning".yellow().to_string(),
+                CheckResult::Bad => "bad".red().to_string(),
             };
-            output::line(&format!("{mark}  {}: {}", check.name, check.detail));
+            output::print_line(&format!("{mark}  {}: {}", check.name, check.detail));
             if !check.hint.is_empty() {
-                output::line(&format!("    {}", output::dim(&check.hint)));
+                output::print_line(&format!("    {}", output::style_dim(&check.hint)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The terminal: one file per subcommand.
+//! The command line: one file per subcommand.
 
 mod agent;
 mod chat;
@@ -18,70 +18,71 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use grove_environments::problem::Problem;
 
-pub use context::Context;
+pub use context::CliContext;
 
 use crate::output;
 
 /// Gives every piece of work its own git worktree.
 #[derive(Debug, Parser)]
 #[command(name = "grove", version, arg_required_else_help = true, disable_help_subcommand = true)]
-struct Grove {
+struct GroveCli {
     /// Print JSON, also for errors
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    command: Command,
+    command: GroveCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum GroveCommand {
     /// Register a repository and start the server, with a page to talk on
-    Up(up::Args),
+    Up(up::UpArgs),
     /// Start the server
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Talk to an agent, with or without a running server
-    Chat(chat::Args),
+    Chat(chat::ChatArgs),
     /// Show how things stand
     Status,
     /// Make, list and use worktrees
     #[command(subcommand)]
-    Worktree(worktree::Command),
+    Worktree(worktree::WorktreeCommand),
     /// Register repositories
     #[command(subcommand)]
-    Codebase(codebase::Command),
+    Codebase(codebase::CodebaseCommand),
     /// See which coding agents are there, and try them
     #[command(subcommand)]
-    Agent(agent::Command),
+    Agent(agent::AgentCommand),
     /// Do what the scheduler does
     #[command(subcommand)]
-    Cleanup(cleanup::Command),
+    Cleanup(cleanup::CleanupCommand),
     /// Look at the settings
     #[command(subcommand)]
-    Config(config::Command),
+    Config(config::ConfigCommand),
     /// Check everything, put right what a crash left, and say how to fix the rest
     Doctor,
     /// Print completions for a shell
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
 }
 
-/// How a command ends when nothing went wrong.
-pub type Done = Result<ExitCode, Problem>;
+/// The exit code of a command, or the problem that ended it.
+pub type CommandResult = Result<ExitCode, Problem>;
 
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    // Not for people: what an agent is started by.
+    // An internal command: agents are started by it.
     if arguments.get(1).is_some_and(|word| word == "supervise") {
         return grove_agents::supervisor::main();
     }
     let json = arguments.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
-    let grove = match Grove::try_parse_from(&arguments) {
+    let grove = match GroveCli::try_parse_from(&arguments) {
         Ok(grove) => grove,
         Err(error) => return wrong_usage(&error, json),
     };
-    let serves = matches!(grove.command, Command::Serve(_) | Command::Up(_));
-    log_to_stderr(if serves { "info" } else { "error" });
-    // A chat may have a server of its own.
-    let mut builder = match serves || matches!(grove.command, Command::Chat(_)) {
+    let serves = matches!(grove.command, GroveCommand::Serve(_) | GroveCommand::Up(_));
+    let to_file = matches!(&grove.command, GroveCommand::Up(args) if args.logs_to_file());
+    start_log(if serves { "info" } else { "error" }, to_file);
+    // A chat may start a server in this process.
+    let mut builder = match serves || matches!(grove.command, GroveCommand::Chat(_)) {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),
     };
@@ -90,40 +91,41 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let problem =
                 Problem::new("failed", format!("The runtime could not start: {error}."), "Check the machine's limits.");
-            return output::problem(&problem, json);
+            return output::report_problem(&problem, json);
         }
     };
-    match runtime.block_on(run(grove)) {
+    match runtime.block_on(run_command(grove)) {
         Ok(code) => code,
-        Err(problem) => output::problem(&problem, json),
+        Err(problem) => output::report_problem(&problem, json),
     }
 }
 
-async fn run(grove: Grove) -> Done {
-    if let Command::Completions(args) = grove.command {
+async fn run_command(grove: GroveCli) -> CommandResult {
+    if let GroveCommand::Completions(args) = grove.command {
         return completions::run(&args);
     }
-    let context = Context::new(grove.json)?;
-    if !matches!(grove.command, Command::Serve(_) | Command::Up(_) | Command::Chat(_)) {
+    let context = CliContext::new(grove.json)?;
+    if !matches!(grove.command, GroveCommand::Serve(_) | GroveCommand::Up(_) | GroveCommand::Chat(_)) {
         context.interrupt_git_on_signals();
     }
-    // Boxed: one command's state is not everybody's stack.
+    // Boxed, so that the state of one command does not enlarge the stack of all.
     match grove.command {
-        Command::Up(args) => Box::pin(up::run(context, &args)).await,
-        Command::Serve(args) => Box::pin(serve::run(context, &args)).await,
-        Command::Chat(args) => Box::pin(chat::run(context, args)).await,
-        Command::Status => Box::pin(status::run(&context)).await,
-        Command::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
-        Command::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
-        Command::Agent(command) => Box::pin(agent::run(&context, command)).await,
-        Command::Cleanup(command) => Box::pin(cleanup::run(&context, command)).await,
-        Command::Config(command) => Box::pin(config::run(&context, command)).await,
-        Command::Doctor => Box::pin(doctor::run(&context)).await,
-        Command::Completions(_) => Ok(ExitCode::SUCCESS),
+        GroveCommand::Up(args) => Box::pin(up::run(context, &args)).await,
+        GroveCommand::Serve(args) => Box::pin(serve::run(context, &args)).await,
+        GroveCommand::Chat(args) => Box::pin(chat::run(context, args)).await,
+        GroveCommand::Status => Box::pin(status::run(&context)).await,
+        GroveCommand::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
+        GroveCommand::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
+        GroveCommand::Agent(command) => Box::pin(agent::run(&context, command)).await,
+        GroveCommand::Cleanup(command) => Box::pin(cleanup::run(&context, command)).await,
+        GroveCommand::Config(command) => Box::pin(config::run(&context, command)).await,
+        GroveCommand::Doctor => Box::pin(doctor::run(&context)).await,
+        GroveCommand::Completions(_) => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Help and version are no errors; everything else is exit code 2 and, with `--json`, JSON too.
+/// Reports wrong usage. Help and version are no errors; everything else is exit code 2 and, with `--json`,
+/// JSON too.
 fn wrong_usage(error: &clap::Error, json: bool) -> ExitCode {
     use clap::error::ErrorKind;
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -132,18 +134,18 @@ fn wrong_usage(error: &clap::Error, json: bool) -> ExitCode {
         return ExitCode::from(if asked_for { 0 } else { 2 });
     }
     let text = error.render().to_string();
-    // The first paragraph is the sentence; usage and hints follow it.
+    // The first paragraph is the message; usage and hints follow it.
     let sentence: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let problem = Problem::new("usage", sentence.join(" ").trim_start_matches("error: "), "See `grove --help`.");
-    output::problem(&problem, true);
+    output::report_problem(&problem, true);
     ExitCode::from(2)
 }
 
-/// `GROVE_LOG=debug` shows more.
-fn log_to_stderr(default: &str) {
+/// Writes the log to the standard error; `GROVE_LOG=debug` shows more.
+fn start_log(default: &str, to_file: bool) {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("GROVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let writer = || crate::log::Clean::default();
-    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let writer = || crate::log::RedactingWriter::default();
+    let colours = !to_file && std::io::IsTerminal::is_terminal(&std::io::stderr());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours).without_time().init();
 }

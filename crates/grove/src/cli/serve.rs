@@ -6,13 +6,13 @@ use grove_git::Git;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::{Context, Done};
-use crate::server::{Duty, Server};
+use super::{CliContext, CommandResult};
+use crate::server::{GroveServer, ServerMode};
 
 #[derive(Debug, clap::Args)]
 // `grove up` takes these too, beside its own.
 #[group(id = "serve")]
-pub struct Args {
+pub struct ServeArgs {
     /// Where to listen; without it, what `server.listen` says
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
@@ -21,8 +21,8 @@ pub struct Args {
     pub test_adapter: bool,
 }
 
-impl Args {
-    pub fn apply(&self, context: &mut Context) -> Result<(), grove_environments::problem::Problem> {
+impl ServeArgs {
+    pub fn apply_flags(&self, context: &mut CliContext) -> Result<(), grove_environments::problem::Problem> {
         if let Some(listen) = &self.listen {
             context.settings.with_flag("--listen", "server.listen", listen)?;
         }
@@ -33,17 +33,18 @@ impl Args {
     }
 }
 
-pub async fn run(mut context: Context, args: &Args) -> Done {
-    args.apply(&mut context)?;
-    let store = context.store().await?;
-    let server = Server::start(context.git.clone(), store.clone(), &context.settings, Duty::All).await?;
+pub async fn run(mut context: CliContext, args: &ServeArgs) -> CommandResult {
+    args.apply_flags(&mut context)?;
+    let store = context.open_store().await?;
+    let server =
+        GroveServer::start_server(context.git.clone(), store.clone(), &context.settings, ServerMode::All).await?;
     end_on_signals(&server.end_switch(), &context.git);
-    server.run().await;
+    server.run_until_ended().await;
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first signal lets what runs finish; the second ends the program.
+/// Handles signals: the first one lets running messages finish; the second one ends the program.
 pub fn end_on_signals(ending: &watch::Sender<bool>, git: &Git) {
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         let Ok(mut signals) = signal(kind) else { continue };
@@ -52,7 +53,7 @@ pub fn end_on_signals(ending: &watch::Sender<bool>, git: &Git) {
             signals.recv().await;
             ending.send_replace(true);
             signals.recv().await;
-            git.interrupt();
+            git.interrupt_calls();
             std::process::exit(130);
         });
     }

@@ -4,22 +4,22 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::{Context, Done};
-use crate::api_json::{COUNTED, status_json};
+use super::{CliContext, CommandResult};
+use crate::api_json::{COUNTED_STATES, status_json};
 use crate::output;
 
-pub async fn run(context: &Context) -> Done {
-    let store = context.store().await?;
-    let status = status_json(&store, &context.isolation(&store)).await?;
+pub async fn run(context: &CliContext) -> CommandResult {
+    let store = context.open_store().await?;
+    let status = status_json(&store, &context.environments_in(&store)).await?;
     if context.json {
-        output::json(&status);
+        output::print_json(&status);
     } else {
         let worktrees = &status["worktrees"];
-        let counts = COUNTED.iter().filter(|state| worktrees[**state] != 0);
+        let counts = COUNTED_STATES.iter().filter(|state| worktrees[**state] != 0);
         let counts: Vec<String> = counts.map(|state| format!("{} {state}", worktrees[*state])).collect();
         let breakdown = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
         let queue = &status["queue"];
-        output::fields(&[
+        output::print_fields(&[
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("codebases", status["codebases"].to_string()),
             ("worktrees", format!("{}{breakdown}", worktrees["total"])),

@@ -1,9 +1,9 @@
-//! Who may come in: the token, on loopback too, since an agent or a web page could reach it as well.
+//! Access control by token, on loopback too, since an agent or a web page could reach the server as well.
 //!
-//! A script sends the token as `Authorization: Bearer`; a browser follows a link that works once and gets
-//! a cookie (`sessions.rs`), which counts under one host name alone. `Host` must be ours, so that a name
-//! that somebody points here does not count, and `Origin` must be the same, so that no other page acts
-//! through a browser that is let in.
+//! A script sends the token as `Authorization: Bearer`; a browser follows a link that works once and gets a
+//! cookie (`sessions.rs`), which is valid under one host name only. `Host` must be ours, so that a foreign
+//! name that resolves to this server is refused, and `Origin` must be the same, so that no other page acts
+//! through a browser that has access.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,42 +17,42 @@ use grove_environments::problem::Problem;
 use grove_store::StoreError;
 use sha2::{Digest, Sha256};
 
-use super::App;
-use super::fault::Fault;
+use super::ServerState;
+use super::fault::HttpError;
 use super::host::{self, RequestHost};
-use super::page::door;
+use super::page::login_page;
 use super::sessions::BrowserSession;
 
 /// The server's token, as a digest.
-pub struct Keys {
+pub struct TokenDigest {
     pub(super) token: [u8; 32],
 }
 
-/// Who was let in.
+/// The caller that was granted access.
 #[derive(Clone, Debug)]
-pub enum Caller {
+pub enum RequestCaller {
     Token,
     Browser(BrowserSession),
 }
 
-fn digest(text: &str) -> [u8; 32] {
+fn sha256_digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-impl Keys {
+impl TokenDigest {
     pub fn new(token: &str) -> Self {
-        Self { token: digest(token) }
+        Self { token: sha256_digest(token) }
     }
 
-    /// Digests are compared, so that the time says nothing about the token.
-    fn fits(&self, token: &str) -> bool {
-        digest(token) == self.token
+    /// Compares digests, so that the time of the comparison reveals nothing about the token.
+    fn matches_token(&self, token: &str) -> bool {
+        sha256_digest(token) == self.token
     }
 }
 
-/// Lets in whoever has the token, or a session under the host that is asked for.
+/// Grants access to a caller with the token, or with a session under the requested host.
 pub async fn with_token(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<ServerState>>,
     Extension(host): Extension<RequestHost>,
     mut request: Request,
     next: Next,
@@ -62,34 +62,34 @@ pub async fn with_token(
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Ok(None) if is_page(&request) => door::closed(),
+        Ok(None) if is_page(&request) => login_page::respond_locked(),
         Ok(None) => {
             let problem = Problem::new(
                 "no_token",
                 "The token is missing or wrong.",
                 "Send what is in GROVE_HOME/token as `Authorization: Bearer …`, or follow the link that `grove up` prints.",
             );
-            Fault::new(StatusCode::UNAUTHORIZED, problem).into_response()
+            HttpError::new(StatusCode::UNAUTHORIZED, problem).into_response()
         }
-        Err(error) if is_page(&request) => Fault::from(error).into_page(),
-        Err(error) => Fault::from(error).into_response(),
+        Err(error) if is_page(&request) => HttpError::from(error).into_page(),
+        Err(error) => HttpError::from(error).into_response(),
     }
 }
 
 async fn caller_of(
-    app: &App,
+    app: &ServerState,
     host: &RequestHost,
     method: &Method,
     headers: &HeaderMap,
-) -> Result<Option<Caller>, StoreError> {
-    if bearer_of(headers).is_some_and(|token| app.keys.fits(token)) {
-        return Ok(Some(Caller::Token));
+) -> Result<Option<RequestCaller>, StoreError> {
+    if bearer_of(headers).is_some_and(|token| app.keys.matches_token(token)) {
+        return Ok(Some(RequestCaller::Token));
     }
     // A browser that changes something names the page that it acts for.
     if !method.is_safe() && !headers.contains_key(ORIGIN) {
         return Ok(None);
     }
-    Ok(BrowserSession::find(app, headers, host).await?.map(Caller::Browser))
+    Ok(BrowserSession::find_by_cookie(app, headers, host).await?.map(RequestCaller::Browser))
 }
 
 fn bearer_of(headers: &HeaderMap) -> Option<&str> {
@@ -98,11 +98,11 @@ fn bearer_of(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub fn is_page(request: &Request) -> bool {
-    door::is_page(request.method(), request.uri(), request.headers())
+    login_page::is_page(request.method(), request.uri(), request.headers())
 }
 
-/// What changes something goes on to its end, also if nobody waits for the answer any more: a removal
-/// or a creation is not left half way because a browser was closed.
+/// Runs a request that changes something to its end, also if the client no longer waits for the answer: a
+/// removal or a creation is not left half done because a browser was closed.
 pub async fn to_the_end(request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -112,28 +112,28 @@ pub async fn to_the_end(request: Request, next: Next) -> Response {
         Err(error) => {
             tracing::error!("a request ended badly: {error}");
             let problem = Problem::new("failed", "Something went wrong here.", "See the server's log, and report it.");
-            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, problem).into_response()
+            HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, problem).into_response()
         }
     }
 }
 
-/// Only for processes of this machine.
+/// Accepts only requests from processes of this machine.
 pub async fn from_this_machine(ConnectInfo(peer): ConnectInfo<SocketAddr>, request: Request, next: Next) -> Response {
     if peer.ip().to_canonical().is_loopback() {
         return next.run(request).await;
     }
     let problem = Problem::new("forbidden", "The test adapter is for this machine only.", "Call it on loopback.");
-    Fault::new(StatusCode::FORBIDDEN, problem).into_response()
+    HttpError::new(StatusCode::FORBIDDEN, problem).into_response()
 }
 
 /// Refuses requests for another host, or from another page.
-pub async fn known_host(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+pub async fn known_host(State(app): State<Arc<ServerState>>, mut request: Request, next: Next) -> Response {
     let foreign = |what: &str| {
         let message = format!("This server does not answer for that {what}.");
         let problem = Problem::new("foreign_host", message, "Use the address that the server printed.");
-        Fault::new(StatusCode::FORBIDDEN, problem).into_response()
+        HttpError::new(StatusCode::FORBIDDEN, problem).into_response()
     };
-    let host = RequestHost::of(&request).filter(|host| host.is_ours(app.listen, &app.page_host));
+    let host = RequestHost::from_request(&request).filter(|host| host.is_ours(app.listen, &app.page_host));
     let Some(host) = host else { return foreign("host") };
     let spelled = host::text_of(&request);
     let same = |origin: &axum::http::HeaderValue| {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn only_the_token_fits() {
-        let keys = Keys::new("secret");
-        assert!(keys.fits("secret") && !keys.fits("secret2") && !keys.fits(""));
+        let keys = TokenDigest::new("secret");
+        assert!(keys.matches_token("secret") && !keys.matches_token("secret2") && !keys.matches_token(""));
     }
 }

@@ -9,34 +9,34 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use grove_environments::problem::Problem;
-use grove_model::{Event, Incoming};
+use grove_model::{IncomingEvent, IncomingPayload};
 use serde_json::Value;
 
-use super::App;
-use super::fault::Fault;
+use super::ServerState;
+use super::fault::HttpError;
 
-pub fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<ServerState>> {
     Router::new()
-        .route("/api/codebases", get(codebases))
-        .route("/api/status", get(status))
-        .route("/api/openapi.json", get(async || ([("content-type", "application/json")], OPENAPI)))
+        .route("/api/codebases", get(list_codebases))
+        .route("/api/status", get(show_status))
+        .route("/api/openapi.json", get(async || ([("content-type", "application/json")], OPENAPI_JSON)))
         .merge(worktrees::routes())
         .merge(conversations::routes())
 }
 
-const OPENAPI: &str = include_str!("openapi.json");
+const OPENAPI_JSON: &str = include_str!("openapi.json");
 
-async fn codebases(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
-    let codebases = app.talks.store.codebases().await?;
+async fn list_codebases(State(app): State<Arc<ServerState>>) -> Result<Json<Value>, HttpError> {
+    let codebases = app.talks.store.list_codebases().await?;
     Ok(Json(codebases.iter().map(crate::api_json::codebase_json).collect()))
 }
 
-async fn status(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
+async fn show_status(State(app): State<Arc<ServerState>>) -> Result<Json<Value>, HttpError> {
     Ok(Json(crate::api_json::status_json(&app.talks.store, &app.talks.isolation).await?))
 }
 
-/// What came in must be something that can be answered.
-pub fn check(incoming: &Incoming) -> Result<(), Problem> {
+/// Checks that an incoming event can be answered.
+pub fn check_incoming(incoming: &IncomingEvent) -> Result<(), Problem> {
     let bad = |message: &str| Err(Problem::new("bad_request", message, "See /api/openapi.json."));
     let named = |name: &str| !name.trim().is_empty() && name.len() <= 1000 && !name.contains('\0');
     let names =
@@ -49,8 +49,8 @@ pub fn check(incoming: &Incoming) -> Result<(), Problem> {
         return bad("A platform's name must be one plain word.");
     }
     match &incoming.event {
-        Event::Message { text, .. } if text.trim().is_empty() => bad("The message is empty."),
-        Event::Message { text, context, .. }
+        IncomingPayload::Message { text, .. } if text.trim().is_empty() => bad("The message is empty."),
+        IncomingPayload::Message { text, context, .. }
             if text.contains('\0') || context.as_deref().is_some_and(|c| c.contains('\0')) =>
         {
             bad("The message contains the character NUL.")

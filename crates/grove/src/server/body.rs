@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Request bodies.
 
 use std::time::Duration;
 
@@ -9,50 +9,53 @@ use futures_util::StreamExt;
 use grove_environments::problem::Problem;
 use serde::de::DeserializeOwned;
 
-use super::fault::Fault;
+use super::fault::HttpError;
 
-/// The largest request, but for webhooks.
-const LARGEST: usize = 2 * 1024 * 1024;
+/// The size of the largest request, except for webhooks.
+const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
 
-/// What is read of a request that is too large, so that whoever sends it hears the answer.
-const DRAINED: usize = 64 * 1024 * 1024;
+/// The number of bytes to read of a request that is too large, so that its sender gets the answer.
+const MAX_DRAINED_BYTES: usize = 64 * 1024 * 1024;
 
-/// A body in JSON, whatever its content type says.
-pub struct Body<T>(pub T);
+/// A JSON body, whatever its content type.
+pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Fault;
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = HttpError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Fault> {
-        let bytes = whole(request, LARGEST, READ_TIME).await?;
-        serde_json::from_slice(&bytes).map(Body).map_err(|error| {
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        let bytes = read_body(request, MAX_BODY_BYTES, BODY_READ_TIMEOUTS).await?;
+        serde_json::from_slice(&bytes).map(JsonBody).map_err(|error| {
             let message = format!("The request is not the JSON that was expected: {error}.");
             Problem::new("bad_request", message, "See /api/openapi.json.").into()
         })
     }
 }
 
-/// How long a body may take to arrive.
+/// The time limits for a body to arrive.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadTime {
+pub struct BodyReadTimeouts {
     pub whole: Duration,
-    /// Until the next byte.
+    /// The limit until the next byte.
     pub stalled: Duration,
 }
 
-const READ_TIME: ReadTime = ReadTime { whole: Duration::from_secs(60), stalled: Duration::from_secs(10) };
+const BODY_READ_TIMEOUTS: BodyReadTimeouts =
+    BodyReadTimeouts { whole: Duration::from_secs(60), stalled: Duration::from_secs(10) };
 
-/// All of a request's body, if it is not larger than `limit` and arrives in time.
-pub async fn whole(request: Request, limit: usize, time: ReadTime) -> Result<Vec<u8>, Fault> {
-    tokio::time::timeout(time.whole, read(request, limit, time.stalled)).await.unwrap_or_else(|_| Err(too_slow()))
+/// Returns the whole body of a request, if it is not larger than `limit` and arrives in time.
+pub async fn read_body(request: Request, limit: usize, time: BodyReadTimeouts) -> Result<Vec<u8>, HttpError> {
+    tokio::time::timeout(time.whole, read_body_chunks(request, limit, time.stalled))
+        .await
+        .unwrap_or_else(|_| Err(too_slow()))
 }
 
-fn too_slow() -> Fault {
+fn too_slow() -> HttpError {
     let problem = Problem::new("too_slow", "The request took too long to arrive.", "Send it again.");
-    Fault::new(StatusCode::REQUEST_TIMEOUT, problem)
+    HttpError::new(StatusCode::REQUEST_TIMEOUT, problem)
 }
 
-async fn read(request: Request, limit: usize, stalled: Duration) -> Result<Vec<u8>, Fault> {
+async fn read_body_chunks(request: Request, limit: usize, stalled: Duration) -> Result<Vec<u8>, HttpError> {
     let announced = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
     let mut stream = request.into_body().into_data_stream();
     let (mut bytes, mut seen) = (Vec::with_capacity(if announced > limit { 0 } else { announced }), 0);
@@ -64,16 +67,16 @@ async fn read(request: Request, limit: usize, stalled: Duration) -> Result<Vec<u
         if seen <= limit && announced <= limit {
             bytes.extend_from_slice(&piece);
         } else {
-            // Not kept any more.
+            // The request is too large: its body is no longer kept.
             bytes = Vec::new();
         }
-        if seen > DRAINED {
+        if seen > MAX_DRAINED_BYTES {
             break;
         }
     }
     if seen > limit {
         let message = format!("The request is larger than {limit} bytes.");
-        return Err(Fault::new(
+        return Err(HttpError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             Problem::new("too_large", message, "Send less at once."),
         ));

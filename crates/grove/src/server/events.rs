@@ -1,4 +1,4 @@
-//! `GET /api/events`: what happens, as it happens.
+//! `GET /api/events`: live events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,72 +10,73 @@ use axum::extract::{Extension, Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::get;
 use futures_util::{Stream, StreamExt};
-use grove_conversations::conversations::TalkEvent;
+use grove_conversations::conversations::ConversationEvent;
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::App;
-use super::access::Caller;
-use super::fault::{Fault, bad_query};
+use super::ServerState;
+use super::access::RequestCaller;
+use super::fault::{HttpError, bad_query};
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/events", get(events))
+pub fn routes() -> Router<Arc<ServerState>> {
+    Router::new().route("/api/events", get(stream_events))
 }
 
 #[derive(Deserialize)]
-struct Which {
-    /// Only what happens in this one.
+struct EventsQuery {
+    /// Only the events of this conversation.
     conversation: Option<String>,
 }
 
-impl Which {
-    fn takes(&self, event: &TalkEvent) -> bool {
+impl EventsQuery {
+    fn matches_event(&self, event: &ConversationEvent) -> bool {
         let Some(wanted) = &self.conversation else { return true };
         match event {
-            TalkEvent::Heard { conversation, .. }
-            | TalkEvent::Delta { conversation, .. }
-            | TalkEvent::Step { conversation, .. }
-            | TalkEvent::Said { conversation, .. } => conversation == wanted,
-            TalkEvent::Worktrees => false,
+            ConversationEvent::Heard { conversation, .. }
+            | ConversationEvent::Delta { conversation, .. }
+            | ConversationEvent::Step { conversation, .. }
+            | ConversationEvent::Said { conversation, .. } => conversation == wanted,
+            ConversationEvent::Worktrees => false,
         }
     }
 }
 
-async fn events(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    query: Result<Query<Which>, QueryRejection>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Fault> {
+async fn stream_events(
+    State(app): State<Arc<ServerState>>,
+    Extension(caller): Extension<RequestCaller>,
+    query: Result<Query<EventsQuery>, QueryRejection>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, HttpError> {
     let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
-    let stream = futures_util::stream::unfold((app.talks.watch(), which), |(mut events, which)| async move {
-        let event = loop {
-            match events.recv().await {
-                Ok(event) if which.takes(&event) => break in_sse(&event),
-                Ok(_) => {}
-                // Whoever is too slow looks at everything again.
-                Err(RecvError::Lagged(_)) => break Event::default().event("lagged").data("{}"),
-                Err(RecvError::Closed) => return None,
-            }
-        };
-        Some((Ok(event), (events, which)))
-    });
+    let stream =
+        futures_util::stream::unfold((app.talks.subscribe_events(), which), |(mut events, which)| async move {
+            let event = loop {
+                match events.recv().await {
+                    Ok(event) if which.matches_event(&event) => break in_sse(&event),
+                    Ok(_) => {}
+                    // A client that is too slow has to reload everything.
+                    Err(RecvError::Lagged(_)) => break Event::default().event("lagged").data("{}"),
+                    Err(RecvError::Closed) => return None,
+                }
+            };
+            Some((Ok(event), (events, which)))
+        });
     let let_in = async move {
         match caller {
-            Caller::Browser(session) => session.ended(&app.talks.store).await,
-            Caller::Token => std::future::pending().await,
+            RequestCaller::Browser(session) => session.wait_until_ended(&app.talks.store).await,
+            RequestCaller::Token => std::future::pending().await,
         }
     };
     let stream = stream.take_until(Box::pin(let_in));
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
-fn in_sse(event: &TalkEvent) -> Event {
+fn in_sse(event: &ConversationEvent) -> Event {
     let name = match event {
-        TalkEvent::Heard { .. } => "heard",
-        TalkEvent::Delta { .. } => "delta",
-        TalkEvent::Step { .. } => "step",
-        TalkEvent::Said { .. } => "said",
-        TalkEvent::Worktrees => "worktrees",
+        ConversationEvent::Heard { .. } => "heard",
+        ConversationEvent::Delta { .. } => "delta",
+        ConversationEvent::Step { .. } => "step",
+        ConversationEvent::Said { .. } => "said",
+        ConversationEvent::Worktrees => "worktrees",
     };
     let data = serde_json::to_string(event).unwrap_or_else(|_| "{}".to_owned());
     Event::default().event(name).data(data)

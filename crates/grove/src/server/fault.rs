@@ -8,45 +8,45 @@ use axum::response::{IntoResponse, Response};
 use grove_environments::problem::Problem;
 use serde_json::json;
 
-use super::page::door;
+use super::page::login_page;
 
 #[derive(Debug)]
-pub struct Fault {
+pub struct HttpError {
     status: StatusCode,
     problem: Problem,
-    /// Seconds after which it may work.
+    /// The number of seconds after which a retry may work.
     retry_after: Option<u32>,
 }
 
-impl Fault {
+impl HttpError {
     pub fn new(status: StatusCode, problem: Problem) -> Self {
         Self { status, problem, retry_after: None }
     }
 
-    /// Tells when to try again.
+    /// Sets the time after which the client may retry.
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
         self
     }
 
-    /// For somebody who looks at a page.
+    /// Returns the error as a page for a browser.
     pub fn into_page(self) -> Response {
-        door::trouble(self.status, &self.problem.message, &self.problem.hint)
+        login_page::respond_problem(self.status, &self.problem.message, &self.problem.hint)
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         let Problem { code, message, hint, reasons } = self.problem;
-        // What was sent is part of some sentences.
-        let (message, hint) = (crate::log::clean(&message), crate::log::clean(&hint));
+        // Some messages contain parts of the request.
+        let (message, hint) = (crate::log::redact_secrets(&message), crate::log::redact_secrets(&hint));
         let retry_after = self.retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
         (self.status, retry_after, Json(json!({ "error": Problem { code, message, hint, reasons } }))).into_response()
     }
 }
 
-/// What cannot be served is the caller's to put right, unless it is the store or the disk.
-impl<E> From<E> for Fault
+/// Errors are the client's to fix, unless they come from the store or the disk.
+impl<E> From<E> for HttpError
 where
     Problem: From<E>,
 {
@@ -66,17 +66,17 @@ where
     }
 }
 
-pub fn bad_query(rejection: &QueryRejection) -> Fault {
+pub fn bad_query(rejection: &QueryRejection) -> HttpError {
     let message = format!("The address cannot be read: {}.", rejection.body_text().trim_end_matches('.'));
-    Fault::new(StatusCode::BAD_REQUEST, Problem::new("bad_request", message, "See /api/openapi.json."))
+    HttpError::new(StatusCode::BAD_REQUEST, Problem::new("bad_request", message, "See /api/openapi.json."))
 }
 
-pub async fn nothing_there() -> Fault {
+pub async fn nothing_there() -> HttpError {
     let problem = Problem::new("not_found", "There is nothing at this address.", "See /api/openapi.json.");
-    Fault::new(StatusCode::NOT_FOUND, problem)
+    HttpError::new(StatusCode::NOT_FOUND, problem)
 }
 
-pub async fn wrong_method() -> Fault {
+pub async fn wrong_method() -> HttpError {
     let problem = Problem::new("bad_request", "This address does not take that method.", "See /api/openapi.json.");
-    Fault::new(StatusCode::METHOD_NOT_ALLOWED, problem)
+    HttpError::new(StatusCode::METHOD_NOT_ALLOWED, problem)
 }

@@ -13,23 +13,23 @@ use grove_store::Store;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::App;
+use super::ServerState;
 
-/// How long the outcome of a write probe counts: many questions cost one write a second.
+/// The time for which the outcome of a write probe is valid: many requests cost one write a second.
 const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 
-/// How long the store may take to answer a write probe.
+/// The time that the store may take to answer a write probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The outcome of the last write to the store that was made only to see whether it works.
+/// The outcome of the last test write to the store.
 #[derive(Default)]
 pub struct WriteProbe {
     last: Mutex<Option<(Instant, bool)>>,
 }
 
 impl WriteProbe {
-    /// Returns whether the store takes writes. Questions that come together share one probe.
-    async fn succeeds(&self, store: &Store) -> bool {
+    /// Tells whether the store takes writes. Concurrent requests share one probe.
+    async fn check_write(&self, store: &Store) -> bool {
         let mut last = self.last.lock().await;
         if let Some((at, succeeded)) = *last
             && at.elapsed() < PROBE_LIFETIME
@@ -52,29 +52,29 @@ impl WriteProbe {
     }
 }
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/health", get(async || Json(json!({ "status": "ok" })))).route("/ready", get(ready))
+pub fn routes() -> Router<Arc<ServerState>> {
+    Router::new().route("/health", get(async || Json(json!({ "status": "ok" })))).route("/ready", get(show_readiness))
 }
 
-pub fn closed_routes() -> Router<Arc<App>> {
-    Router::new().route("/metrics", get(metrics))
+pub fn closed_routes() -> Router<Arc<ServerState>> {
+    Router::new().route("/metrics", get(render_metrics))
 }
 
-/// Says whether messages can be taken: the store takes writes, and the server is not ending.
-async fn ready(State(app): State<Arc<App>>) -> (StatusCode, Json<Value>) {
+/// Reports whether messages can be accepted: the store takes writes, and the server is not shutting down.
+async fn show_readiness(State(app): State<Arc<ServerState>>) -> (StatusCode, Json<Value>) {
     let ending = *app.ending.borrow();
-    let store = app.write_probe.succeeds(&app.talks.store).await;
+    let store = app.write_probe.check_write(&app.talks.store).await;
     let ready = store && !ending;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = |good: bool| if good { "ok" } else { "failed" };
     (status, Json(json!({ "status": word(ready), "store": word(store), "ending": ending })))
 }
 
-async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    if let Ok((running, waiting)) = app.talks.store.queue().await {
+async fn render_metrics(State(app): State<Arc<ServerState>>) -> impl IntoResponse {
+    if let Ok((running, waiting)) = app.talks.store.queue_counts().await {
         metrics::gauge!("grove_messages_running").set(running as f64);
         metrics::gauge!("grove_messages_waiting").set(waiting as f64);
     }
-    metrics::gauge!("grove_turns_running").set(app.talks.running() as f64);
+    metrics::gauge!("grove_turns_running").set(app.talks.running_turn_count() as f64);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.render())
 }

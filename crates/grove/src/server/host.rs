@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 
-/// The host and the port that a request was sent to, as its sender names them.
+/// The host and port of a request, as the sender names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHost {
     /// A name in lower case, or an address, without brackets.
@@ -15,8 +15,8 @@ pub struct RequestHost {
 }
 
 impl RequestHost {
-    /// Reads the host of a request; `None` where it is missing, told twice, or no host.
-    pub fn of(request: &Request) -> Option<Self> {
+    /// Reads the host of a request; `None` if it is missing, given twice, or invalid.
+    pub fn from_request(request: &Request) -> Option<Self> {
         Self::parse(text_of(request)?)
     }
 
@@ -33,8 +33,8 @@ impl RequestHost {
         Some(Self { name: name.to_ascii_lowercase(), port })
     }
 
-    /// Returns whether this server answers for the host. A name can be pointed anywhere by anybody;
-    /// `localhost`, addresses and the page's own name cannot.
+    /// Tells whether this server answers for the host. Any owner of a domain can make its name resolve to
+    /// this server; `localhost`, addresses and the page's own name are safe from that.
     pub fn is_ours(&self, listen: SocketAddr, page_host: &str) -> bool {
         if self.name == "localhost" || self.name == page_host {
             return true;
@@ -46,8 +46,9 @@ impl RequestHost {
         }
     }
 
-    /// Returns the host that a browser shall use, for somebody who asks at this one: the page's own name,
-    /// where that leads to this server; otherwise the address that was asked at, or listened on.
+    /// Returns the host that a browser shall use, for a client that connects to this one: the page's own
+    /// name, if it leads to this server; otherwise the address of the request, or the one that the server
+    /// listens on.
     pub fn for_browsers(&self, listen: SocketAddr, page_host: &str) -> Self {
         let reachable = |address: &IpAddr| !address.is_loopback() && !address.is_unspecified();
         let name = match self.name.parse::<IpAddr>().ok().filter(reachable) {
@@ -65,7 +66,7 @@ impl From<SocketAddr> for RequestHost {
     }
 }
 
-/// As in an address of the web.
+/// Formats the host as in a URL.
 impl std::fmt::Display for RequestHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.name.contains(':') {
@@ -76,13 +77,13 @@ impl std::fmt::Display for RequestHost {
     }
 }
 
-/// Returns the host as the request spells it, with the port; `None` where it is missing or told twice.
+/// Returns the host as the request spells it, with the port; `None` if it is missing or given twice.
 pub fn text_of(request: &Request) -> Option<&str> {
     let headers: &HeaderMap = request.headers();
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok(),
-        // HTTP/2 and absolute requests name it in the address.
+        // HTTP/2 and absolute requests name the host in the URL.
         (None, None) => request.uri().authority().map(|authority| authority.as_str()),
         _ => None,
     }
@@ -92,16 +93,16 @@ pub fn text_of(request: &Request) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "grove-0123456789abcdef.localhost";
+    const TEST_PAGE_HOST: &str = "grove-0123456789abcdef.localhost";
 
     fn is_ours(host: &str, listen: &str) -> bool {
-        RequestHost::parse(host).is_some_and(|host| host.is_ours(listen.parse().unwrap(), PAGE))
+        RequestHost::parse(host).is_some_and(|host| host.is_ours(listen.parse().unwrap(), TEST_PAGE_HOST))
     }
 
     #[test]
     fn only_our_own_names_count() {
-        let own = format!("{PAGE}:3090");
-        for host in ["127.0.0.1:3090", "localhost:3090", "LOCALHOST", "[::1]:3090", "127.0.0.1", &own, PAGE] {
+        let own = format!("{TEST_PAGE_HOST}:3090");
+        for host in ["127.0.0.1:3090", "localhost:3090", "LOCALHOST", "[::1]:3090", "127.0.0.1", &own, TEST_PAGE_HOST] {
             assert!(is_ours(host, "127.0.0.1:3090"), "{host}");
         }
         for host in [
@@ -136,7 +137,11 @@ mod tests {
             ("192.168.1.5:3090", "192.168.1.5:3090", "192.168.1.5:3090"),
         ] {
             let asked = RequestHost::parse(asked).unwrap();
-            assert_eq!(asked.for_browsers(listen.parse().unwrap(), PAGE).to_string(), browser, "{asked} {listen}");
+            assert_eq!(
+                asked.for_browsers(listen.parse().unwrap(), TEST_PAGE_HOST).to_string(),
+                browser,
+                "{asked} {listen}"
+            );
         }
     }
 }

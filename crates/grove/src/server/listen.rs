@@ -1,4 +1,4 @@
-//! Takes connections, and lets each take only so long: to say what it wants, and to read the answer.
+//! Accepts connections, and limits the time of each: to send a request, and to read the answer.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -14,26 +14,27 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
-use super::connections::{Connections, Place};
+use super::connections::{ConnectionSlot, PeerConnections};
 use super::peer_stream::{PeerStream, TurnBody};
 
-/// How long the head of a request may take to arrive; on a connection that is kept open, the next one's.
+/// The time that the head of a request may take to arrive; on a kept-alive connection, that of the next
+/// request.
 const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Serves connections until it is dropped.
-pub async fn serve(listener: TcpListener, router: Router) {
-    let connections = Arc::new(Connections::default());
+pub async fn serve_connections(listener: TcpListener, router: Router) {
+    let connections = Arc::new(PeerConnections::default());
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of files, perhaps: a moment later there may be some.
+                // The process may be out of file descriptors; a moment later some may be free.
                 tracing::warn!("a connection could not be taken: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        let Some(place) = connections.admit(peer.ip()).await else {
+        let Some(place) = connections.admit_peer(peer.ip()).await else {
             tracing::debug!(%peer, "a connection is refused: this peer has too many");
             continue;
         };
@@ -43,7 +44,7 @@ pub async fn serve(listener: TcpListener, router: Router) {
     }
 }
 
-async fn serve_connection(stream: TcpStream, peer: SocketAddr, place: Place, router: Router) {
+async fn serve_connection(stream: TcpStream, peer: SocketAddr, place: ConnectionSlot, router: Router) {
     let connection = place.connection.clone();
     let service = tower::service_fn(move |request: Request<_>| {
         let (router, connection) = (router.clone(), connection.clone());
@@ -54,11 +55,11 @@ async fn serve_connection(stream: TcpStream, peer: SocketAddr, place: Place, rou
             Ok::<_, Infallible>(response.map(|body| Body::new(TurnBody::of_response(body, connection))))
         }
     });
-    // Answers are small: not worth waiting for more.
+    // Answers are small: collecting more data before sending is not worth the delay.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, "small answers may wait: {error}");
     }
-    // Without HTTP/2, whose first bytes would be waited for without an end.
+    // HTTP/2 is off: the server would wait for its first bytes without a time limit.
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_READ_TIMEOUT);
     let stream = TokioIo::new(PeerStream::new(stream, place.connection.clone()));

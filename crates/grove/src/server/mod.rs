@@ -23,74 +23,74 @@ use std::time::Duration;
 
 use axum::{Router, middleware};
 use grove_agents::supervisor::{end_unsupervised, is_supervisor};
-use grove_conversations::conversations::{Scope, Talks};
+use grove_conversations::conversations::{ConversationScope, Conversations};
 use grove_environments::forge::Forge;
 use grove_environments::maintenance::scheduler::RunProcesses;
 use grove_environments::problem::Problem;
 use grove_environments::redact::Redactor;
 use grove_environments::settings::Settings;
 use grove_git::Git;
-use grove_platforms::github::adapter::Adapter;
-use grove_platforms::github::connection::Connection;
+use grove_platforms::github::adapter::GithubAdapter;
+use grove_platforms::github::connection::GithubConnection;
 use grove_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tower_http::timeout::TimeoutLayer;
 
-pub use access::Keys;
+pub use access::TokenDigest;
 use host::RequestHost;
 use token::page_host_of;
 pub use token::{known_token, random_hex, token_file, token_of};
 
-/// What every request may need.
-pub struct App {
-    pub talks: Arc<Talks>,
-    pub keys: Keys,
+/// The state that every request may need.
+pub struct ServerState {
+    pub talks: Arc<Conversations>,
+    pub keys: TokenDigest,
     pub listen: SocketAddr,
     /// The host name that only the page has.
     pub page_host: String,
     pub metrics: PrometheusHandle,
     pub ending: watch::Receiver<bool>,
-    pub github: Option<Arc<grove_platforms::github::adapter::Adapter>>,
+    pub github: Option<Arc<grove_platforms::github::adapter::GithubAdapter>>,
     pub write_probe: health::WriteProbe,
-    /// Places for webhooks whose signature is not checked yet.
+    /// Slots for webhooks whose signature is not checked yet.
     pub unsigned_bodies: Semaphore,
 }
 
-/// How long a request may take, but for streams: a creation may fetch.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// The time that a request may take, except for streams: a creation may fetch.
+const HANDLER_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// How long platforms are told what was said last, when the server ends.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+/// The time for delivering the last messages to platforms when the server ends.
+const FINAL_DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a server is there for.
+/// The tasks of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
-    /// Everything: all that waits in the store, and keeping house. It says where it listens.
+pub enum ServerMode {
+    /// Everything: all messages that wait in the store, and the scheduled maintenance. It prints its address.
     All,
-    /// The conversation of one `grove chat`, and nothing that would outlive it.
+    /// The conversation of one `grove chat`, and no task that would outlive it.
     Chat,
 }
 
 /// A server that listens and is ready to be run.
-pub struct Server {
-    duty: Duty,
+pub struct GroveServer {
+    duty: ServerMode,
     listener: TcpListener,
-    app: Arc<App>,
+    app: Arc<ServerState>,
     ending: watch::Sender<bool>,
 }
 
-impl Server {
+impl GroveServer {
     /// Opens everything that can fail: address, store, token.
-    pub async fn start(git: Git, store: Store, settings: &Settings, duty: Duty) -> Result<Self, Problem> {
+    pub async fn start_server(git: Git, store: Store, settings: &Settings, duty: ServerMode) -> Result<Self, Problem> {
         let token = token_of(settings)?;
-        let mut secrets = settings.secrets();
+        let mut secrets = settings.configured_secrets();
         secrets.push(token.clone());
         let redactor = Redactor::new(secrets).with_values(settings.agent_values());
-        crate::log::hide(redactor.clone());
-        let listener = TcpListener::bind(settings.listen()).await.map_err(|error| {
-            let message = format!("{} cannot be listened on: {error}.", settings.listen());
+        crate::log::set_log_redactor(redactor.clone());
+        let listener = TcpListener::bind(settings.listen_address()).await.map_err(|error| {
+            let message = format!("{} cannot be listened on: {error}.", settings.listen_address());
             Problem::new("address_taken", message, "Is a grove running there already? Choose another with `--listen`.")
         })?;
         let listen = listener.local_addr().map_err(|error| {
@@ -98,25 +98,25 @@ impl Server {
         })?;
         let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
         let handle = metrics.handle();
-        // A second server in one process would keep the first one's figures.
+        // A second server in one process keeps the metrics recorder of the first one.
         let _ = metrics::set_global_recorder(metrics);
         let (ending, heard) = watch::channel(false);
         let scope = match duty {
-            Duty::All => Scope::Everything,
-            Duty::Chat => Scope::AcceptedHere,
+            ServerMode::All => ConversationScope::Everything,
+            ServerMode::Chat => ConversationScope::AcceptedHere,
         };
-        let forge = Connection::new(settings.github()).map(|github| github as Arc<dyn Forge>);
-        let talks = Talks::new(git, store, settings.clone(), forge, redactor, scope);
+        let forge = GithubConnection::new(settings.github_settings()).map(|github| github as Arc<dyn Forge>);
+        let talks = Conversations::new(git, store, settings.clone(), forge, redactor, scope);
         let github = match duty {
-            Duty::All => Adapter::new(&talks, settings).map_err(|error| {
+            ServerMode::All => GithubAdapter::new(&talks, settings).map_err(|error| {
                 let message = grove_environments::problem::sentence(&error.to_string());
                 Problem::new("bad_settings", message, "Correct `adapters.github` in GROVE_HOME/config.toml.")
             })?,
-            Duty::Chat => None,
+            ServerMode::Chat => None,
         };
-        let app = Arc::new(App {
+        let app = Arc::new(ServerState {
             talks,
-            keys: Keys::new(&token),
+            keys: TokenDigest::new(&token),
             listen,
             page_host: page_host_of(settings)?,
             metrics: handle,
@@ -128,38 +128,38 @@ impl Server {
         Ok(Self { duty, listener, app, ending })
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub fn listen_address(&self) -> SocketAddr {
         self.app.listen
     }
 
-    /// Makes a link that lets one browser in, once.
+    /// Creates a link that grants one browser access, once.
     pub async fn one_time_link(&self) -> Result<String, Problem> {
         sessions::new_link(&self.app, &RequestHost::from(self.app.listen)).await
     }
 
-    /// Ends the server when sent `true`.
+    /// Returns a sender that ends the server when it sends `true`.
     pub fn end_switch(&self) -> watch::Sender<bool> {
         self.ending.clone()
     }
 
-    /// Serves until it is told to end; then what runs is waited for.
-    pub async fn run(self) {
+    /// Serves until it is told to end; then waits for running messages.
+    pub async fn run_until_ended(self) {
         let Self { duty, listener, app, ending } = self;
         let talks = app.talks.clone();
-        let web = tokio::spawn(listen::serve(listener, router(app.clone())));
-        let keeping = (duty == Duty::All).then(|| {
+        let web = tokio::spawn(listen::serve_connections(listener, build_router(app.clone())));
+        let keeping = (duty == ServerMode::All).then(|| {
             let (environments, heard) = (app.talks.isolation.clone(), ending.subscribe());
             let processes = RunProcesses { end_unsupervised, is_supervisor };
             tokio::spawn(async move { Box::pin(environments.run_scheduler(processes, heard)).await })
         });
-        let github = app.github.clone().map(|github| tokio::spawn(github.serve(ending.subscribe())));
-        if duty == Duty::All {
-            // Ready: from here on messages are taken, and worked on.
+        let github = app.github.clone().map(|github| tokio::spawn(github.run_adapter(ending.subscribe())));
+        if duty == ServerMode::All {
+            // Ready: from here on messages are accepted and handled.
             let _ = writeln!(std::io::stderr(), "listening on http://{}", app.listen);
         }
-        talks.serve(ending.subscribe()).await;
+        talks.run_queue(ending.subscribe()).await;
         if let Some(github) = github
-            && tokio::time::timeout(LAST_WORDS, github).await.is_err()
+            && tokio::time::timeout(FINAL_DELIVERY_TIMEOUT, github).await.is_err()
         {
             tracing::warn!("GitHub was not told everything yet; the next start does");
         }
@@ -170,7 +170,7 @@ impl Server {
     }
 }
 
-fn router(app: Arc<App>) -> Router {
+fn build_router(app: Arc<ServerState>) -> Router {
     let mut open = Router::new().merge(health::routes()).merge(webhooks::routes());
     if app.talks.settings.test_adapter() {
         open = open.merge(
@@ -187,7 +187,7 @@ fn router(app: Arc<App>) -> Router {
         .merge(sessions::routes())
         .merge(page::routes())
         .layer(middleware::from_fn(access::to_the_end))
-        .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, LONGEST))
+        .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, HANDLER_TIMEOUT))
         .merge(events::routes())
         .layer(middleware::from_fn_with_state(app.clone(), access::with_token))
         .layer(middleware::from_fn_with_state(app.clone(), access::known_host));
@@ -196,6 +196,6 @@ fn router(app: Arc<App>) -> Router {
         .merge(closed)
         .fallback(fault::nothing_there)
         .method_not_allowed_fallback(fault::wrong_method)
-        .layer(middleware::from_fn(page::headers::strict))
+        .layer(middleware::from_fn(page::headers::add_security_headers))
         .with_state(app)
 }

@@ -1,4 +1,4 @@
-//! A connection's bytes, and its bodies, watched: a peer that reads nothing for too long is dropped.
+//! Watches a connection's bytes and bodies: a peer that reads nothing for too long is dropped.
 
 use std::io;
 use std::pin::Pin;
@@ -12,21 +12,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::connections::Connection;
+use super::connections::PeerConnection;
 
-/// How long a peer may take no byte of what it is sent.
+/// The time for which a peer may read no byte of the data that it is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A stream that knows when its peer does not read.
 pub struct PeerStream {
     stream: TcpStream,
-    connection: Arc<Connection>,
+    connection: Arc<PeerConnection>,
     /// Runs while a write waits for the peer.
     write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl PeerStream {
-    pub fn new(stream: TcpStream, connection: Arc<Connection>) -> Self {
+    pub fn new(stream: TcpStream, connection: Arc<PeerConnection>) -> Self {
         Self { stream, connection, write_deadline: None }
     }
 
@@ -89,7 +89,7 @@ impl AsyncWrite for PeerStream {
 
 impl Drop for PeerStream {
     fn drop(&mut self) {
-        // Otherwise the kernel would keep what the peer does not read, and go on asking.
+        // Otherwise the kernel would keep the data that the peer does not read, and go on probing the peer.
         if self.connection.is_write_blocked()
             && let Err(error) = self.stream.set_zero_linger()
         {
@@ -98,26 +98,26 @@ impl Drop for PeerStream {
     }
 }
 
-/// A body whose end changes whose turn it is.
+/// A body that passes the turn to the other side at its end.
 pub struct TurnBody<B> {
     body: B,
-    connection: Arc<Connection>,
-    /// Whether the server answers from then on; otherwise the peer has to send a request.
+    connection: Arc<PeerConnection>,
+    /// The server answers after the body's end; otherwise the peer has to send a request.
     answers_next: bool,
 }
 
 impl<B: HttpBody> TurnBody<B> {
-    /// A request's body: when it is whole, or not wanted, the server answers.
-    pub fn of_request(body: B, connection: Arc<Connection>) -> Self {
+    /// Wraps a request's body: when it is complete, or not wanted, the server answers.
+    pub fn of_request(body: B, connection: Arc<PeerConnection>) -> Self {
         Self::new(body, connection, true)
     }
 
-    /// An answer's body: when it is written, the peer's next request is waited for.
-    pub fn of_response(body: B, connection: Arc<Connection>) -> Self {
+    /// Wraps an answer's body: when it is written, the server waits for the peer's next request.
+    pub fn of_response(body: B, connection: Arc<PeerConnection>) -> Self {
         Self::new(body, connection, false)
     }
 
-    fn new(body: B, connection: Arc<Connection>, answers_next: bool) -> Self {
+    fn new(body: B, connection: Arc<PeerConnection>, answers_next: bool) -> Self {
         if body.is_end_stream() {
             connection.set_answering(answers_next);
         }

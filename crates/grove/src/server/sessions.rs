@@ -1,8 +1,8 @@
-//! Browsers: a link that works once begins a session, which a cookie carries.
+//! Browser sessions: a link that works once begins a session, which a cookie carries.
 //!
-//! What a link or a cookie carries is random; the store has only its digest, together with the server's
-//! token, so that another token ends all sessions. A session belongs to one host name, expires, and ends
-//! with `DELETE /api/session`.
+//! The value of a link or a cookie is random; the store has only its digest, computed together with the
+//! server's token, so that another token ends all sessions. A session belongs to one host name, expires, and
+//! ends with `DELETE /api/session`.
 
 use std::io;
 use std::sync::Arc;
@@ -21,40 +21,40 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::App;
-use super::access::{Caller, Keys, is_page};
-use super::fault::Fault;
+use super::ServerState;
+use super::access::{RequestCaller, TokenDigest, is_page};
+use super::fault::HttpError;
 use super::host::RequestHost;
-use super::page::door;
-use super::token::{hex, random_secret};
+use super::page::login_page;
+use super::token::{random_secret, to_hex};
 
-/// How long a link waits to be followed.
+/// The time for which a link can be followed.
 const LINK_LIFETIME: SignedDuration = SignedDuration::from_mins(15);
 
-/// How long a browser stays let in.
+/// The time for which a browser has access.
 const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// How often an open stream looks whether its session still holds.
+/// The interval at which an open stream checks whether its session is still valid.
 const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 const COOKIE_NAME: &str = "grove";
 
-pub fn open_routes() -> Router<Arc<App>> {
+pub fn open_routes() -> Router<Arc<ServerState>> {
     Router::new().route("/login/{code}", get(log_in))
 }
 
-pub fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<ServerState>> {
     Router::new().route("/api/links", post(make_link)).route("/api/session", delete(end_session))
 }
 
-impl Keys {
-    /// The digest under which the store knows a link or a session.
+impl TokenDigest {
+    /// Returns the digest under which the store knows a link or a session.
     fn digest_of(&self, value: &str) -> String {
-        hex(&Sha256::new().chain_update(self.token).chain_update(value).finalize())
+        to_hex(&Sha256::new().chain_update(self.token).chain_update(value).finalize())
     }
 }
 
-/// A browser's session that holds.
+/// A valid browser session.
 #[derive(Clone, Debug)]
 pub struct BrowserSession {
     id: String,
@@ -62,28 +62,32 @@ pub struct BrowserSession {
 }
 
 impl BrowserSession {
-    /// Finds the session that a cookie of the request carries under this host.
-    pub async fn find(app: &App, headers: &HeaderMap, host: &RequestHost) -> Result<Option<Self>, StoreError> {
+    /// Finds the session of the request's cookie under this host.
+    pub async fn find_by_cookie(
+        app: &ServerState,
+        headers: &HeaderMap,
+        host: &RequestHost,
+    ) -> Result<Option<Self>, StoreError> {
         let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let cookies = all.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
         for (_, value) in cookies.filter(|(name, _)| *name == COOKIE_NAME) {
             let session = Self { id: app.keys.digest_of(value), host: host.name.clone() };
-            if session.holds(&app.talks.store).await? {
+            if session.is_valid(&app.talks.store).await? {
                 return Ok(Some(session));
             }
         }
         Ok(None)
     }
 
-    async fn holds(&self, store: &Store) -> Result<bool, StoreError> {
+    async fn is_valid(&self, store: &Store) -> Result<bool, StoreError> {
         store.has_browser_session(&self.id, &self.host, Moment::now()).await
     }
 
     /// Returns when the session is known to have ended.
-    pub async fn ended(&self, store: &Store) {
+    pub async fn wait_until_ended(&self, store: &Store) {
         loop {
             tokio::time::sleep(SESSION_CHECK_INTERVAL).await;
-            match self.holds(store).await {
+            match self.is_valid(store).await {
                 Ok(false) => return,
                 Ok(true) => {}
                 Err(error) => tracing::warn!("it is not known whether a session still holds: {error}"),
@@ -92,56 +96,60 @@ impl BrowserSession {
     }
 }
 
-/// Makes a link that lets one browser in, once, for somebody who asks at `asked`.
-pub async fn new_link(app: &App, asked: &RequestHost) -> Result<String, Problem> {
+/// Creates a link that grants one browser access, once, for a client that connects to the host `asked`.
+pub async fn new_link(app: &ServerState, asked: &RequestHost) -> Result<String, Problem> {
     let code = random_secret("grove_link_").map_err(|error| not_random(&error))?;
     let host = asked.for_browsers(app.listen, &app.page_host);
-    let expires_at = Moment::now().plus(LINK_LIFETIME);
+    let expires_at = Moment::now().add_duration(LINK_LIFETIME);
     app.talks.store.add_login_link(&app.keys.digest_of(&code), &host.name, expires_at).await?;
     Ok(format!("http://{host}/login/{code}"))
 }
 
-async fn make_link(State(app): State<Arc<App>>, Extension(host): Extension<RequestHost>) -> Result<Json<Value>, Fault> {
+async fn make_link(
+    State(app): State<Arc<ServerState>>,
+    Extension(host): Extension<RequestHost>,
+) -> Result<Json<Value>, HttpError> {
     Ok(Json(json!({ "link": new_link(&app, &host).await? })))
 }
 
-/// Follows a link.
+/// Handles a link that a browser follows.
 async fn log_in(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<ServerState>>,
     Extension(host): Extension<RequestHost>,
     Path(code): Path<String>,
     request: Request,
 ) -> Response {
     if request.method() == Method::HEAD {
-        // Whoever only looks ahead has not followed it.
+        // A client that only prefetches has not followed the link.
         return StatusCode::NO_CONTENT.into_response();
     }
     match begin_session(&app, &code, host).await {
         Ok(Some(value)) => {
             let cookie = set_cookie(&value, SESSION_LIFETIME.as_secs());
             // Not a redirect: a browser that came from elsewhere would not send a strict cookie along.
-            ([(SET_COOKIE, cookie.as_str()), (CACHE_CONTROL, "no-store")], door::open()).into_response()
+            ([(SET_COOKIE, cookie.as_str()), (CACHE_CONTROL, "no-store")], login_page::render_logged_in())
+                .into_response()
         }
-        Ok(None) if is_page(&request) => door::used_link(),
+        Ok(None) if is_page(&request) => login_page::used_link(),
         Ok(None) => {
             let message = "This link was used already, is too old, or is for another host name.";
             let problem = Problem::new("no_token", message, "Run `grove up` again for a new one.");
-            Fault::new(StatusCode::UNAUTHORIZED, problem).into_response()
+            HttpError::new(StatusCode::UNAUTHORIZED, problem).into_response()
         }
-        Err(problem) if is_page(&request) => Fault::from(problem).into_page(),
-        Err(problem) => Fault::from(problem).into_response(),
+        Err(problem) if is_page(&request) => HttpError::from(problem).into_page(),
+        Err(problem) => HttpError::from(problem).into_response(),
     }
 }
 
-/// Uses a link up; the cookie's value, unless the link does not work.
-async fn begin_session(app: &App, code: &str, host: RequestHost) -> Result<Option<String>, Problem> {
+/// Uses a link up. Returns the cookie's value, unless the link does not work.
+async fn begin_session(app: &ServerState, code: &str, host: RequestHost) -> Result<Option<String>, Problem> {
     let value = random_secret("grove_session_").map_err(|error| not_random(&error))?;
     let now = Moment::now();
     let session = NewBrowserSession {
         id: app.keys.digest_of(&value),
         host: host.name,
         created_at: now,
-        expires_at: now.plus(SESSION_LIFETIME),
+        expires_at: now.add_duration(SESSION_LIFETIME),
     };
     let begun = app.talks.store.open_browser_session(&app.keys.digest_of(code), &session).await?;
     Ok(begun.then_some(value))
@@ -149,20 +157,20 @@ async fn begin_session(app: &App, code: &str, host: RequestHost) -> Result<Optio
 
 /// Ends the browser's session; with the token, all sessions.
 async fn end_session(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-) -> Result<impl IntoResponse, Fault> {
+    State(app): State<Arc<ServerState>>,
+    Extension(caller): Extension<RequestCaller>,
+) -> Result<impl IntoResponse, HttpError> {
     let only = match &caller {
-        Caller::Browser(session) => Some(session.id.as_str()),
-        Caller::Token => None,
+        RequestCaller::Browser(session) => Some(session.id.as_str()),
+        RequestCaller::Token => None,
     };
     let ended = app.talks.store.end_browser_sessions(only).await?;
-    // The page is left, for the words at the door.
+    // The browser leaves the page and sees the page for browsers without access.
     let headers = [(SET_COOKIE, set_cookie("", 0)), (HeaderName::from_static("hx-redirect"), "/".to_owned())];
     Ok((headers, Json(json!({ "ended": ended }))))
 }
 
-/// For this host alone, and not for scripts or other sites.
+/// Returns a cookie for this host only, hidden from scripts and not sent for other sites.
 fn set_cookie(value: &str, seconds: i64) -> String {
     format!("{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}")
 }

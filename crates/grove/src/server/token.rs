@@ -1,5 +1,5 @@
-//! What is made once and kept in GROVE_HOME for this user alone: the server's token, unless a setting has
-//! one, and the host name of the page.
+//! Values that are created once and kept in GROVE_HOME for this user only: the server's token, unless a
+//! setting has one, and the host name of the page.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,22 +10,22 @@ use grove_environments::problem::Problem;
 use grove_environments::settings::Settings;
 use grove_store::private;
 
-/// Returns where the token is kept that the server made.
+/// Returns the path of the token that the server created.
 pub fn token_file(settings: &Settings) -> PathBuf {
-    settings.home().join("token")
+    settings.home_path().join("token")
 }
 
 fn is_token(text: &str) -> bool {
     text.len() >= 16
 }
 
-/// Returns the token, if a person chose one or the server made one already.
+/// Returns the token, if a person chose one or the server has already created one.
 pub fn known_token(settings: &Settings) -> Option<String> {
     let chosen = settings.server_token().map(str::to_owned);
-    chosen.or_else(|| load(&token_file(settings), is_token).ok().flatten())
+    chosen.or_else(|| load_value(&token_file(settings), is_token).ok().flatten())
 }
 
-/// Returns the token, made on first use.
+/// Returns the token, created on first use.
 pub fn token_of(settings: &Settings) -> Result<String, Problem> {
     if let Some(token) = settings.server_token() {
         return Ok(token.to_owned());
@@ -37,12 +37,12 @@ pub fn token_of(settings: &Settings) -> Result<String, Problem> {
     })
 }
 
-/// Returns the host name that the page alone has, made on first use.
+/// Returns the host name that only the page has, created on first use.
 ///
 /// A browser sends a cookie to every port of a host. Under a name that no other server of this machine
 /// has, and that cannot be guessed, only this server gets it.
 pub fn page_host_of(settings: &Settings) -> Result<String, Problem> {
-    let path = settings.home().join("page-host");
+    let path = settings.home_path().join("page-host");
     let make = || Ok(format!("grove-{}.localhost", random_hex(10)?));
     load_or_make(&path, is_page_host, make).map_err(|error| {
         let message = format!("The page's host name in {} cannot be used: {error}.", path.display());
@@ -56,8 +56,8 @@ fn is_page_host(name: &str) -> bool {
     random.is_some_and(|random| (16..=57).contains(&random.len()) && random.bytes().all(plain))
 }
 
-/// Returns what a file holds; `None` if it is not there or of no use.
-fn load(path: &Path, is_usable: impl Fn(&str) -> bool) -> io::Result<Option<String>> {
+/// Returns the content of a file; `None` if the file is missing or its content is unusable.
+fn load_value(path: &Path, is_usable: impl Fn(&str) -> bool) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim().to_owned()).filter(|value| is_usable(value))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -65,25 +65,25 @@ fn load(path: &Path, is_usable: impl Fn(&str) -> bool) -> io::Result<Option<Stri
     }
 }
 
-/// Returns what a file holds, which is made if it is not there.
+/// Returns the content of a file, which is created if it is missing.
 fn load_or_make(
     path: &Path,
     is_usable: impl Fn(&str) -> bool,
     make: impl FnOnce() -> io::Result<String>,
 ) -> io::Result<String> {
-    if let Some(value) = load(path, &is_usable)? {
+    if let Some(value) = load_value(path, &is_usable)? {
         return Ok(value);
     }
-    keep(path, &make()?)?;
-    // Of several processes that start at once, the first one's counts.
-    load(path, &is_usable)?.ok_or_else(|| io::Error::other("it holds something else"))
+    store_new_file(path, &make()?)?;
+    // Of several processes that start at once, the value of the first one counts.
+    load_value(path, &is_usable)?.ok_or_else(|| io::Error::other("it holds something else"))
 }
 
-/// Writes a new file; one that is there already stays.
-fn keep(path: &Path, value: &str) -> io::Result<()> {
+/// Writes a new file; an existing one is kept.
+fn store_new_file(path: &Path, value: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     private::create_folder(folder)?;
-    // Whole before it has its name, so that nobody reads half of it.
+    // The file is complete before it gets its name, so that no process reads half of it.
     let aside = folder.join(format!(".new-{}", random_hex(8)?));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
     file.write_all(format!("{value}\n").as_bytes())?;
@@ -99,19 +99,19 @@ fn keep(path: &Path, value: &str) -> io::Result<()> {
 pub fn random_hex(bytes: usize) -> io::Result<String> {
     let mut buffer = vec![0; bytes];
     getrandom::fill(&mut buffer).map_err(io::Error::other)?;
-    Ok(hex(&buffer))
+    Ok(to_hex(&buffer))
 }
 
-pub fn hex(bytes: &[u8]) -> String {
+pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns `prefix` and 43 random characters of the URL-safe base64 alphabet, 258 bits.
 pub fn random_secret(prefix: &str) -> io::Result<String> {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const SECRET_ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut buffer = [0; 43];
     getrandom::fill(&mut buffer).map_err(io::Error::other)?;
-    Ok(prefix.chars().chain(buffer.iter().map(|byte| char::from(ALPHABET[usize::from(byte & 63)]))).collect())
+    Ok(prefix.chars().chain(buffer.iter().map(|byte| char::from(SECRET_ALPHABET[usize::from(byte & 63)]))).collect())
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ try {
 
   step('a second conversation gets an environment of its own, and the first can be found again');
   await page.getByRole('link', { name: 'New conversation' }).first().click();
-  await page.getByText('What shall be done?').waitFor();
+  await page.getByText('What would you like to do?').waitFor();
   await page.fill('#message', 'git log --oneline -3');
   await page.keyboard.press('Enter');
   await answers.filter({ hasText: 'first' }).waitFor();

@@ -3,29 +3,31 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use grove_testkit::{Picture, Sandbox, TestRepo, both_engines, is_alive};
+use grove_testkit::{DirectorySnapshot, Sandbox, TestRepo, both_engines, is_alive};
 
-use crate::{created, folders, on, path, sandbox};
+use crate::{create_worktree, new_sandbox, sandbox_on, worktree_folders, worktree_path};
 
 /// The steps before the record says `active`, and those after it.
-const UNFINISHED: [&str; 9] =
+const STEPS_BEFORE_ACTIVE: [&str; 9] =
     ["claimed", "branch", "branched", "staged", "checked-out", "entry-published", "published", "verified", "furnished"];
-const FINISHED: [&str; 3] = ["activated", "unlocked", "active"];
+const STEPS_AFTER_ACTIVE: [&str; 3] = ["activated", "unlocked", "active"];
 
 /// Runs a creation that ends at `step` as if it had been killed there.
 fn killed_at(grove: &Sandbox, step: &str, args: &[&str]) {
-    let mut command = grove.command(["worktree", "create", "--json"].iter().chain(args));
+    let mut command = grove.grove_command(["worktree", "create", "--json"].iter().chain(args));
     let status = command.env("GROVE_FAULT_AT", step).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     assert_eq!(status.signal(), Some(9), "{step} is a step of a creation");
 }
 
 /// Nothing on disk but what the records say: one folder, one entry, one branch for each.
 fn assert_converged(grove: &Sandbox, step: &str) {
-    let list = grove.grove(["worktree", "list", "--json"]).ok().json();
-    let mut recorded: Vec<_> = list.as_array().unwrap().iter().map(path).collect();
+    let list = grove.grove(["worktree", "list", "--json"]).assert_success().json();
+    let mut recorded: Vec<_> = list.as_array().unwrap().iter().map(worktree_path).collect();
     recorded.sort();
-    let mut on_disk: Vec<_> =
-        folders(grove).into_iter().filter(|dir| dir.ancestors().nth(3) == Some(&grove.worktrees())).collect();
+    let mut on_disk: Vec<_> = worktree_folders(grove)
+        .into_iter()
+        .filter(|dir| dir.ancestors().nth(3) == Some(&grove.worktrees_dir()))
+        .collect();
     on_disk.sort();
     assert_eq!(on_disk, recorded, "{step}: folders");
     let listed = grove.repo.git(&["worktree", "list", "--porcelain"]);
@@ -43,22 +45,22 @@ fn assert_converged(grove: &Sandbox, step: &str) {
 
 both_engines! {
     fn the_next_asker_cleans_up_and_tries_again(store: TestStore) {
-        let grove = on(store, TestRepo::new());
+        let grove = sandbox_on(store, TestRepo::new());
         let mut points = 0;
-        for step in UNFINISHED {
+        for step in STEPS_BEFORE_ACTIVE {
             let name = format!("x-{step}");
-            let before = grove.repo.canonical();
+            let before = grove.repo.snapshot_checkout();
             killed_at(&grove, step, &[&name]);
             before.assert_untouched();
-            let made = created(&grove, &[&name]);
+            let made = create_worktree(&grove, &[&name]);
             assert_eq!(made["status"], "active");
             assert_converged(&grove, step);
             points += 1;
         }
-        for step in FINISHED {
+        for step in STEPS_AFTER_ACTIVE {
             let name = format!("x-{step}");
             killed_at(&grove, step, &[&name]);
-            let made = created(&grove, &[&name]);
+            let made = create_worktree(&grove, &[&name]);
             assert_eq!(made["status"], "active", "{step}");
             let mirror = grove.repo.path().join(format!(".grove/worktrees/{name}/worktree.json"));
             assert_eq!(mirror.exists(), step != "unlocked", "{step}: a missing mirror alone is for reconcile");
@@ -66,33 +68,33 @@ both_engines! {
             points += 1;
         }
         println!("killed at {points} steps, 0 violations");
-        let all = grove.grove(["worktree", "list", "--all", "--json"]).ok().json();
+        let all = grove.grove(["worktree", "list", "--all", "--json"]).assert_success().json();
         let undone = all.as_array().unwrap().iter().filter(|e| e["error"].as_str().is_some_and(|e| e.contains("interrupted"))).count();
-        assert_eq!(undone, UNFINISHED.len(), "each is kept with why it ended");
+        assert_eq!(undone, STEPS_BEFORE_ACTIVE.len(), "each is kept with why it ended");
     }
 
     fn an_older_review_branch_is_back_after_a_crash(store: TestStore) {
-        let grove = on(store, TestRepo::with_origin());
+        let grove = sandbox_on(store, TestRepo::with_origin());
         grove.repo.git(&["checkout", "-q", "-b", "pr-7-review"]);
-        let notes = grove.repo.commit("notes of the reviewer");
+        let notes = grove.repo.commit_all("notes of the reviewer");
         grove.repo.git(&["checkout", "-q", "main"]);
         let head = grove.repo.push_commit("refs/pull/7/head", "origin/main", "one");
         let args = ["--kind", "review", "--id", "7", "--sha", &head];
         killed_at(&grove, "published", &args);
-        // Asked for by somebody else, on the same branch.
-        let made = grove.grove(["worktree", "create", "other", "--json"]).ok();
+        // Another request, on the same branch.
+        let made = grove.grove(["worktree", "create", "other", "--json"]).assert_success();
         assert_eq!(made.json()["status"], "active");
-        let made = created(&grove, &args);
+        let made = create_worktree(&grove, &args);
         assert_eq!(made["head_sha"].as_str(), Some(head.as_str()));
         let pins = grove.repo.git(&["for-each-ref", "--format=%(objectname)", "refs/grove/trash"]);
         assert_eq!(pins, notes, "pinned once, for the creation that came to its end");
     }
 
     fn two_who_ask_at_once_get_one_environment(store: TestStore) {
-        let grove = on(store, TestRepo::new());
-        grove.grove(["codebase", "add"]).ok();
+        let grove = sandbox_on(store, TestRepo::new());
+        grove.grove(["codebase", "add"]).assert_success();
         let children: Vec<_> = (0..6)
-            .map(|_| grove.command(["worktree", "create", "--kind", "issue", "--id", "42", "--json"]).stdout(Stdio::piped()).spawn().unwrap())
+            .map(|_| grove.grove_command(["worktree", "create", "--kind", "issue", "--id", "42", "--json"]).stdout(Stdio::piped()).spawn().unwrap())
             .collect();
         let ids: Vec<String> = children.into_iter().map(|child| {
             let output = child.wait_with_output().unwrap();
@@ -108,26 +110,30 @@ both_engines! {
 /// was killed at, and whatever it was refused for.
 #[test]
 fn a_pull_request_that_was_not_made_leaves_the_git_directory_as_it_was() {
-    let grove = sandbox(TestRepo::with_origin());
+    let grove = new_sandbox(TestRepo::with_origin());
     for name in ["warm", "feat"] {
         grove.repo.push_commit(&format!("refs/heads/{name}"), "origin/main", name);
     }
     grove.repo.push_commit("refs/pull/8/head", "origin/main", "fork");
     // The first one leaves locks of the repository, stamps of its fetches and a line in `info/exclude`.
-    created(&grove, &["warm", "--kind", "pr", "--id", "4"]);
-    grove.grove(["worktree", "remove", "warm", "--json"]).ok();
-    grove.grove(["worktree", "trash", "drop", "warm", "--json"]).ok();
-    let folder = path(&created(&grove, &["beside"])).parent().unwrap().to_owned();
+    create_worktree(&grove, &["warm", "--kind", "pr", "--id", "4"]);
+    grove.grove(["worktree", "remove", "warm", "--json"]).assert_success();
+    grove.grove(["worktree", "trash", "drop", "warm", "--json"]).assert_success();
+    let folder = worktree_path(&create_worktree(&grove, &["beside"])).parent().unwrap().to_owned();
     let git_dir = grove.repo.path().join(".git");
     let locks = git_dir.join("grove/locks").read_dir().unwrap().count();
     assert_eq!(locks, 0, "what is dropped from the trash keeps no lock");
-    let before = Picture::of_git_dir(&git_dir);
+    let before = DirectorySnapshot::of_git_dir(&git_dir);
     let as_before = |when: &str| {
-        assert_eq!(before.differences(&Picture::of_git_dir(&git_dir)), Vec::<String>::new(), "{when}");
+        assert_eq!(
+            before.describe_differences(&DirectorySnapshot::of_git_dir(&git_dir)),
+            Vec::<String>::new(),
+            "{when}"
+        );
     };
     let ways = [&["feat", "--kind", "pr", "--id", "5"][..], &["--kind", "pr", "--id", "8", "--fork"], &["task"]];
     for args in ways {
-        for step in UNFINISHED {
+        for step in STEPS_BEFORE_ACTIVE {
             killed_at(&grove, step, args);
             grove.grove(["doctor"]);
             as_before(&format!("{args:?} killed at {step}"));
@@ -136,27 +142,27 @@ fn a_pull_request_that_was_not_made_leaves_the_git_directory_as_it_was() {
     // Refused after its fetch: something stands where it would go.
     std::fs::create_dir_all(folder.join("feat")).unwrap();
     std::fs::write(folder.join("feat/mine"), "mine").unwrap();
-    assert_eq!(crate::refused(&grove, &["feat", "--kind", "pr", "--id", "5"]).0, "path_taken");
+    assert_eq!(crate::expect_create_refused(&grove, &["feat", "--kind", "pr", "--id", "5"]).0, "path_taken");
     as_before("something at the path");
 }
 
 #[test]
 fn what_somebody_wrote_into_an_unfinished_worktree_is_kept() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     killed_at(&grove, "verified", &["x"]);
-    let dir = folders(&grove).into_iter().find(|dir| dir.ends_with("x")).unwrap();
+    let dir = worktree_folders(&grove).into_iter().find(|dir| dir.ends_with("x")).unwrap();
     std::fs::write(dir.join("notes"), "mine").unwrap();
     // The creation is given up, the folder is not: it is taken over as it is.
-    let made = grove.grove(["worktree", "create", "x", "--json"]).ok().json();
+    let made = grove.grove(["worktree", "create", "x", "--json"]).assert_success().json();
     assert_eq!(
-        (path(&made), made["adopted"].as_bool(), made["untracked"].as_u64()),
+        (worktree_path(&made), made["adopted"].as_bool(), made["untracked"].as_u64()),
         (dir.clone(), Some(true), Some(1))
     );
     assert_eq!(std::fs::read_to_string(dir.join("notes")).unwrap(), "mine");
 }
 
 /// System calls that change the file system, and the one that opens files.
-pub(crate) const CALLS: [&str; 9] =
+pub(crate) const TRACED_SYSTEM_CALLS: [&str; 9] =
     ["mkdir", "rename", "renameat2", "unlink", "unlinkat", "openat", "fsync", "write", "ftruncate"];
 
 pub(crate) fn can_trace() -> bool {
@@ -189,7 +195,7 @@ fn killed_at_system_calls() {
     }
     let long = std::env::var_os("GROVE_TEST_LONG").is_some();
     let mut points = 0;
-    for call in CALLS {
+    for call in TRACED_SYSTEM_CALLS {
         // Most files that are opened are libraries; the quick run takes some of them.
         let stride = match call {
             "openat" if !long => 41,
@@ -197,12 +203,12 @@ fn killed_at_system_calls() {
             _ => 1,
         };
         for number in (1..1000).step_by(stride) {
-            // A repository for each: what is there already would change the count.
-            let grove = sandbox(TestRepo::new());
-            grove.grove(["codebase", "add"]).ok();
-            let inner = grove.command(["worktree", "create", "x", "--json"]);
+            // A new repository for each: files of an earlier run would change the count.
+            let grove = new_sandbox(TestRepo::new());
+            grove.grove(["codebase", "add"]).assert_success();
+            let inner = grove.grove_command(["worktree", "create", "x", "--json"]);
             let ended = !killed_at_call(&inner, call, number);
-            created(&grove, &["x"]);
+            create_worktree(&grove, &["x"]);
             assert_converged(&grove, &format!("{call} {number}"));
             if ended {
                 break;
@@ -217,14 +223,14 @@ fn killed_at_system_calls() {
 
 #[test]
 fn a_git_that_outlives_a_killed_program_is_ended_before_its_traces_are() {
-    let grove = sandbox(TestRepo::new());
-    grove.repo.write(".gitattributes", "README.md filter=slow\n");
-    grove.repo.commit("a filter");
-    let started = grove.repo.dir().join("started");
+    let grove = new_sandbox(TestRepo::new());
+    grove.repo.write_file(".gitattributes", "README.md filter=slow\n");
+    grove.repo.commit_all("a filter");
+    let started = grove.repo.temp_dir().join("started");
     let slow = format!("sh -c 'echo $$ > {0}.new; mv {0}.new {0}; sleep 600'", started.display());
     grove.repo.git(&["config", "filter.slow.smudge", &slow]);
     let mut child =
-        grove.command(["worktree", "create", "x"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        grove.grove_command(["worktree", "create", "x"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let began = std::time::Instant::now();
     while !started.exists() {
         assert!(began.elapsed().as_secs() < 30, "the filter starts");
@@ -235,7 +241,7 @@ fn a_git_that_outlives_a_killed_program_is_ended_before_its_traces_are() {
     let filter = std::fs::read_to_string(&started).unwrap();
     assert!(is_alive(&filter), "it goes on without its parent");
     grove.repo.git(&["config", "--unset", "filter.slow.smudge"]);
-    created(&grove, &["x"]);
+    create_worktree(&grove, &["x"]);
     assert_converged(&grove, "a git of its own");
     assert!(!is_alive(&filter), "it was ended");
 }

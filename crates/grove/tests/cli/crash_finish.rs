@@ -5,78 +5,78 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use grove_testkit::{Picture, Ran, Sandbox, TestRepo, both_engines};
+use grove_testkit::{DirectorySnapshot, ProgramOutput, Sandbox, TestRepo, on_sqlite};
 use serde_json::Value;
 
-use crate::crash::{CALLS, can_trace, killed_at_call};
-use crate::crash_removal::{REMOVAL, Subject, UNDO, killed};
-use crate::{created, on, path, sandbox};
+use crate::crash::{TRACED_SYSTEM_CALLS, can_trace, killed_at_call};
+use crate::crash_removal::{REMOVAL_STEPS, RemovalCrashTest, UNDO_STEPS, run_killed_at};
+use crate::{create_worktree, new_sandbox, sandbox_on, worktree_path};
 
-const FINISH: [&str; 4] = ["merging", "merged", "merge-recorded", "finished"];
+const FINISH_STEPS: [&str; 4] = ["merging", "merged", "merge-recorded", "finished"];
 
-fn hibernation() -> Vec<&'static str> {
-    REMOVAL.into_iter().chain(["compacted"]).collect()
+fn hibernation_steps() -> Vec<&'static str> {
+    REMOVAL_STEPS.into_iter().chain(["compacted"]).collect()
 }
 
 /// From the end of the merge on it is a removal, however it was merged: the quick run takes the rest
 /// of the way once.
-fn finishing(method: &str) -> Vec<&'static str> {
-    let removal = if method == "merge" || is_long() { &REMOVAL[..] } else { &[] };
-    FINISH.iter().chain(removal).copied().collect()
+fn finish_steps(method: &str) -> Vec<&'static str> {
+    let removal = if method == "merge" || is_long() { &REMOVAL_STEPS[..] } else { &[] };
+    FINISH_STEPS.iter().chain(removal).copied().collect()
 }
 
 fn is_long() -> bool {
     std::env::var_os("GROVE_TEST_LONG").is_some()
 }
 
-fn verb(grove: &Sandbox, verb: &str, name: &str) -> Command {
-    grove.command(["worktree", verb, name, "--json"])
+fn worktree_command(grove: &Sandbox, verb: &str, name: &str) -> Command {
+    grove.grove_command(["worktree", verb, name, "--json"])
 }
 
-fn listed(grove: &Sandbox) -> Vec<Value> {
-    grove.grove(["worktree", "list", "--json"]).ok().json().as_array().unwrap().clone()
+fn list_worktrees(grove: &Sandbox) -> Vec<Value> {
+    grove.grove(["worktree", "list", "--json"]).assert_success().json().as_array().unwrap().clone()
 }
 
 /// It is awake and whole, or sleeps and wakes whole.
 #[track_caller]
-fn assert_whole_after_waking(subject: &Subject, when: &str) {
+fn assert_whole_after_waking(subject: &RemovalCrashTest, when: &str) {
     let grove = subject.grove;
-    let list = listed(grove);
+    let list = list_worktrees(grove);
     assert_eq!(list.len(), 1, "{when}");
     if list[0]["status"] == "hibernated" {
         assert!(!subject.dir.exists(), "{when}: the folder of one that sleeps is there");
         assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), 1, "{when}");
         grove.repo.git(&["gc", "--quiet", "--prune=now"]);
-        Ran::from(&mut verb(grove, "wake", "x")).ok();
+        ProgramOutput::from(&mut worktree_command(grove, "wake", "x")).assert_success();
     }
     subject.assert_whole(when);
 }
 
 /// Worktrees with one commit each, to be finished one after another.
-struct Finishing<'a> {
+struct FinishCrashTest<'a> {
     grove: &'a Sandbox,
     name: String,
     method: &'static str,
     dir: PathBuf,
-    files: Picture,
+    files: DirectorySnapshot,
     head: String,
     base: String,
 }
 
-impl<'a> Finishing<'a> {
+impl<'a> FinishCrashTest<'a> {
     fn new(grove: &'a Sandbox, name: &str, method: &'static str) -> Self {
-        let dir = path(&created(grove, &[name]));
+        let dir = worktree_path(&create_worktree(grove, &[name]));
         fs::write(dir.join(name), "work\n").unwrap();
         grove.repo.git_in(&dir, &["add", "."]);
         grove.repo.git_in(&dir, &["commit", "-q", "-m", "work"]);
-        let (head, base) = (grove.repo.sha(name), grove.repo.sha("main"));
+        let (head, base) = (grove.repo.resolve_sha(name), grove.repo.resolve_sha("main"));
         // The status that a look writes into the index is there before.
         grove.repo.git_in(&dir, &["status"]);
-        Self { grove, name: name.to_owned(), method, files: Picture::of(&dir), dir, head, base }
+        Self { grove, name: name.to_owned(), method, files: DirectorySnapshot::from_directory(&dir), dir, head, base }
     }
 
-    fn finish(&self) -> Command {
-        self.grove.command(["worktree", "finish", &self.name, "--method", self.method, "--json"])
+    fn finish_command(&self) -> Command {
+        self.grove.grove_command(["worktree", "finish", &self.name, "--method", self.method, "--json"])
     }
 
     /// Whether the base has the work. It has all of it, once, or nothing.
@@ -98,7 +98,7 @@ impl<'a> Finishing<'a> {
     /// Whether it is still there. Then it is whole; otherwise it is merged, and gone altogether.
     #[track_caller]
     fn is_there(&self, when: &str) -> bool {
-        let list = listed(self.grove);
+        let list = list_worktrees(self.grove);
         let there = list.iter().find(|environment| environment["branch"] == *self.name);
         match there {
             Some(environment) => {
@@ -116,8 +116,12 @@ impl<'a> Finishing<'a> {
 
     #[track_caller]
     fn assert_whole(&self, when: &str) {
-        assert_eq!(self.files.differences(&Picture::of(&self.dir)), Vec::<String>::new(), "{when}");
-        assert_eq!(self.grove.repo.sha(&self.name), self.head, "{when}");
+        assert_eq!(
+            self.files.describe_differences(&DirectorySnapshot::from_directory(&self.dir)),
+            Vec::<String>::new(),
+            "{when}"
+        );
+        assert_eq!(self.grove.repo.resolve_sha(&self.name), self.head, "{when}");
         assert_eq!(self.grove.repo.git_in(&self.dir, &["status", "--porcelain"]), "", "{when}");
     }
 
@@ -126,21 +130,21 @@ impl<'a> Finishing<'a> {
     fn assert_finished(&self, when: &str) {
         assert!(!self.is_there(when) && self.is_merged(when), "{when}");
         self.grove.repo.git(&["gc", "--quiet", "--prune=now"]);
-        Ran::from(&mut verb(self.grove, "undo", &self.name)).ok();
+        ProgramOutput::from(&mut worktree_command(self.grove, "undo", &self.name)).assert_success();
         self.assert_whole(when);
-        assert_eq!(listed(self.grove).last().unwrap()["status"], "active", "{when}");
-        Ran::from(&mut verb(self.grove, "remove", &self.name)).ok();
+        assert_eq!(list_worktrees(self.grove).last().unwrap()["status"], "active", "{when}");
+        ProgramOutput::from(&mut worktree_command(self.grove, "remove", &self.name)).assert_success();
     }
 }
 
 /// Once with a checkout that is on the base and updated with it, once with one that is on another branch,
 /// has changes and is left alone.
-const METHODS: [&str; 2] = ["merge", "squash"];
+const MERGE_METHODS: [&str; 2] = ["merge", "squash"];
 
 fn set_up(grove: &Sandbox, method: &str) {
     if method == "squash" {
         grove.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
-        grove.repo.write("README.md", "changed by a person\n");
+        grove.repo.write_file("README.md", "changed by a person\n");
     }
 }
 
@@ -153,20 +157,20 @@ fn assert_checkout_is_sound(grove: &Sandbox, method: &str, when: &str) {
     }
 }
 
-both_engines! {
+on_sqlite! {
     fn killed_at_every_step_it_is_awake_or_sleeps_and_wakes_whole(store: TestStore) {
-        let grove = on(store, TestRepo::new());
-        let subject = Subject::new(&grove);
+        let grove = sandbox_on(store, TestRepo::new());
+        let subject = RemovalCrashTest::new(&grove);
         let mut points = 0;
-        for step in hibernation() {
-            killed(verb(&grove, "hibernate", "x"), step);
+        for step in hibernation_steps() {
+            run_killed_at(worktree_command(&grove, "hibernate", "x"), step);
             grove.grove(["doctor"]);
             assert_whole_after_waking(&subject, &format!("hibernate, {step}"));
             points += 1;
         }
-        for step in UNDO {
-            Ran::from(&mut verb(&grove, "hibernate", "x")).ok();
-            killed(verb(&grove, "wake", "x"), step);
+        for step in UNDO_STEPS {
+            ProgramOutput::from(&mut worktree_command(&grove, "hibernate", "x")).assert_success();
+            run_killed_at(worktree_command(&grove, "wake", "x"), step);
             grove.grove(["doctor"]);
             assert_whole_after_waking(&subject, &format!("wake, {step}"));
             points += 1;
@@ -175,60 +179,60 @@ both_engines! {
     }
 
     fn killed_at_every_step_of_removing_what_sleeps_it_sleeps_or_comes_back_whole(store: TestStore) {
-        let grove = on(store, TestRepo::new());
-        let subject = Subject::new(&grove);
+        let grove = sandbox_on(store, TestRepo::new());
+        let subject = RemovalCrashTest::new(&grove);
         for step in ["removing", "entry-buried", "branch-gone", "destroyed"] {
-            Ran::from(&mut verb(&grove, "hibernate", "x")).ok();
-            killed(grove.command(["worktree", "remove", "x", "--force", "--json"]), step);
+            ProgramOutput::from(&mut worktree_command(&grove, "hibernate", "x")).assert_success();
+            run_killed_at(grove.grove_command(["worktree", "remove", "x", "--force", "--json"]), step);
             grove.grove(["doctor"]);
-            assert_eq!(listed(&grove), Vec::<Value>::new(), "{step}");
+            assert_eq!(list_worktrees(&grove), Vec::<Value>::new(), "{step}");
             grove.repo.git(&["gc", "--quiet", "--prune=now"]);
-            Ran::from(&mut verb(&grove, "undo", "x")).ok();
+            ProgramOutput::from(&mut worktree_command(&grove, "undo", "x")).assert_success();
             subject.assert_whole(&format!("removed asleep, {step}"));
         }
     }
 
     fn the_next_command_goes_on_where_hibernating_or_waking_was_killed(store: TestStore) {
-        let grove = on(store, TestRepo::new());
-        let subject = Subject::new(&grove);
+        let grove = sandbox_on(store, TestRepo::new());
+        let subject = RemovalCrashTest::new(&grove);
         for next in ["hibernate", "wake"] {
-            for step in hibernation() {
+            for step in hibernation_steps() {
                 let when = format!("hibernate, {step}, {next}");
-                killed(verb(&grove, "hibernate", "x"), step);
-                let status = Ran::from(&mut verb(&grove, next, "x")).ok().json()["status"].clone();
+                run_killed_at(worktree_command(&grove, "hibernate", "x"), step);
+                let status = ProgramOutput::from(&mut worktree_command(&grove, next, "x")).assert_success().json()["status"].clone();
                 assert_eq!(status, if next == "wake" { "active" } else { "hibernated" }, "{when}");
                 assert_whole_after_waking(&subject, &when);
             }
-            for step in &UNDO[..5] {
+            for step in &UNDO_STEPS[..5] {
                 let when = format!("wake, {step}, {next}");
-                Ran::from(&mut verb(&grove, "hibernate", "x")).ok();
-                killed(verb(&grove, "wake", "x"), step);
-                let status = Ran::from(&mut verb(&grove, next, "x")).ok().json()["status"].clone();
+                ProgramOutput::from(&mut worktree_command(&grove, "hibernate", "x")).assert_success();
+                run_killed_at(worktree_command(&grove, "wake", "x"), step);
+                let status = ProgramOutput::from(&mut worktree_command(&grove, next, "x")).assert_success().json()["status"].clone();
                 assert_eq!(status, if next == "wake" { "active" } else { "hibernated" }, "{when}");
                 assert_whole_after_waking(&subject, &when);
             }
         }
-        // Somebody who asks for the work gets the same environment.
-        killed(verb(&grove, "hibernate", "x"), "files-buried");
-        let made = grove.grove(["worktree", "create", "x", "--json"]).ok().json();
+        // A request for the work gets the same environment.
+        run_killed_at(worktree_command(&grove, "hibernate", "x"), "files-buried");
+        let made = grove.grove(["worktree", "create", "x", "--json"]).assert_success().json();
         assert_eq!((made["status"].as_str(), made["path"].as_str()), (Some("active"), subject.dir.to_str()));
         subject.assert_whole("asked for");
     }
 
     fn killed_at_every_step_of_finishing_it_is_merged_or_not(store: TestStore) {
         let mut points = 0;
-        let grove = on(store, TestRepo::new());
-        for method in METHODS {
+        let grove = sandbox_on(store, TestRepo::new());
+        for method in MERGE_METHODS {
             set_up(&grove, method);
-            for step in finishing(method) {
+            for step in finish_steps(method) {
                 let when = format!("{method}, {step}");
-                let subject = Finishing::new(&grove, &format!("{method}-{step}"), method);
-                killed(subject.finish(), step);
+                let subject = FinishCrashTest::new(&grove, &format!("{method}-{step}"), method);
+                run_killed_at(subject.finish_command(), step);
                 grove.grove(["doctor"]);
                 assert_checkout_is_sound(&grove, method, &when);
                 subject.is_merged(&when);
                 if subject.is_there(&when) {
-                    let again = Ran::from(&mut subject.finish()).ok().json();
+                    let again = ProgramOutput::from(&mut subject.finish_command()).assert_success().json();
                     assert_eq!((again["removed"].as_bool(), again["branch_kept"].as_bool()), (Some(true), Some(false)), "{when}");
                 }
                 assert_checkout_is_sound(&grove, method, &when);
@@ -240,34 +244,34 @@ both_engines! {
     }
 
     fn the_next_command_goes_on_where_finishing_was_killed(store: TestStore) {
-        let grove = on(store, TestRepo::new());
+        let grove = sandbox_on(store, TestRepo::new());
         // How it is merged matters little for what comes after; the long run takes both.
-        let methods = if is_long() { &METHODS[..] } else { &METHODS[..1] };
+        let methods = if is_long() { &MERGE_METHODS[..] } else { &MERGE_METHODS[..1] };
         for &method in methods {
             set_up(&grove, method);
             // Of the steps that removal has too, the quick run takes every second one.
-            let steps = finishing(method).into_iter().enumerate();
+            let steps = finish_steps(method).into_iter().enumerate();
             for (_, step) in steps.filter(|(number, _)| is_long() || number % 2 == 0) {
                 let when = format!("{method}, {step}, finish again");
-                let subject = Finishing::new(&grove, &format!("{method}-{step}"), method);
-                killed(subject.finish(), step);
-                let again = Ran::from(&mut subject.finish());
-                assert!(again.code == 0 || again.error().0 == "not_found", "{when}: {again:?}");
+                let subject = FinishCrashTest::new(&grove, &format!("{method}-{step}"), method);
+                run_killed_at(subject.finish_command(), step);
+                let again = ProgramOutput::from(&mut subject.finish_command());
+                assert!(again.code == 0 || again.json_error().0 == "not_found", "{when}: {again:?}");
                 assert_checkout_is_sound(&grove, method, &when);
                 subject.assert_finished(&when);
 
                 let when = format!("{method}, {step}, remove");
-                let subject = Finishing::new(&grove, &format!("{method}-{step}-remove"), method);
-                killed(subject.finish(), step);
+                let subject = FinishCrashTest::new(&grove, &format!("{method}-{step}-remove"), method);
+                run_killed_at(subject.finish_command(), step);
                 let merged = subject.is_merged(&when);
-                let removed = Ran::from(&mut verb(&grove, "remove", &subject.name));
-                assert!(removed.code == 0 || removed.error().0 == "not_found", "{when}: {removed:?}");
+                let removed = ProgramOutput::from(&mut worktree_command(&grove, "remove", &subject.name));
+                assert!(removed.code == 0 || removed.json_error().0 == "not_found", "{when}: {removed:?}");
                 assert_eq!(subject.is_merged(&when), merged, "{when}");
                 assert!(!subject.dir.exists(), "{when}");
-                Ran::from(&mut verb(&grove, "undo", &subject.name)).ok();
+                ProgramOutput::from(&mut worktree_command(&grove, "undo", &subject.name)).assert_success();
                 assert!(subject.is_there(&when));
                 // Whatever came before, it can be finished in the end.
-                Ran::from(&mut subject.finish()).ok();
+                ProgramOutput::from(&mut subject.finish_command()).assert_success();
                 subject.assert_finished(&when);
             }
         }
@@ -281,12 +285,12 @@ fn killed_at_system_calls_of_hibernating_and_waking() {
     if !can_trace() || !is_long() {
         return;
     }
-    let grove = sandbox(TestRepo::new());
-    let subject = Subject::new(&grove);
+    let grove = new_sandbox(TestRepo::new());
+    let subject = RemovalCrashTest::new(&grove);
     let mut points = 0;
-    for call in CALLS {
+    for call in TRACED_SYSTEM_CALLS {
         for number in 1..2000 {
-            let reached = killed_at_call(&verb(&grove, "hibernate", "x"), call, number);
+            let reached = killed_at_call(&worktree_command(&grove, "hibernate", "x"), call, number);
             grove.grove(["doctor"]);
             assert_whole_after_waking(&subject, &format!("hibernate, {call} {number}"));
             if !reached {
@@ -295,8 +299,8 @@ fn killed_at_system_calls_of_hibernating_and_waking() {
             points += 1;
         }
         for number in 1..2000 {
-            Ran::from(&mut verb(&grove, "hibernate", "x")).ok();
-            let reached = killed_at_call(&verb(&grove, "wake", "x"), call, number);
+            ProgramOutput::from(&mut worktree_command(&grove, "hibernate", "x")).assert_success();
+            let reached = killed_at_call(&worktree_command(&grove, "wake", "x"), call, number);
             grove.grove(["doctor"]);
             assert_whole_after_waking(&subject, &format!("wake, {call} {number}"));
             if !reached {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which top-level modules of a crate each of them names.
-type Imports = BTreeMap<String, BTreeSet<String>>;
+type ModuleImports = BTreeMap<String, BTreeSet<String>>;
 
 fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -52,9 +52,9 @@ fn named_modules(source: &str) -> BTreeSet<String> {
     found
 }
 
-fn imports_of(crate_dir: &Path) -> Imports {
+fn imports_of(crate_dir: &Path) -> ModuleImports {
     let src = crate_dir.join("src");
-    let mut imports = Imports::new();
+    let mut imports = ModuleImports::new();
     for file in rust_files(&src) {
         let below = file.strip_prefix(&src).unwrap();
         let module = below.components().next().unwrap().as_os_str().to_string_lossy();
@@ -65,7 +65,9 @@ fn imports_of(crate_dir: &Path) -> Imports {
         let source = fs::read_to_string(&file).unwrap();
         // Tests may use what they like.
         let source = source.split("\n#[cfg(test)]\n").next().unwrap();
-        imports.entry(module).or_default().extend(named_modules(source));
+        let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let source = code.join("\n");
+        imports.entry(module).or_default().extend(named_modules(&source));
     }
     let known: BTreeSet<String> = imports.keys().cloned().collect();
     let exported = exported_names(&fs::read_to_string(src.join("lib.rs")).unwrap_or_default());
@@ -76,7 +78,8 @@ fn imports_of(crate_dir: &Path) -> Imports {
     imports
 }
 
-/// What a crate's root exports under its own name: `pub use command::{Git, Place};`.
+/// Returns the names that a crate's root re-exports, each with its module, from lines such as
+/// `pub use command::{Git, GitLocation};`.
 fn exported_names(root: &str) -> BTreeMap<String, String> {
     let statements = root.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next()?.split_once("::"));
     let names = statements.flat_map(|(module, names)| {
@@ -85,7 +88,7 @@ fn exported_names(root: &str) -> BTreeMap<String, String> {
     names.filter(|(name, _)| !name.is_empty()).collect()
 }
 
-fn reachable(imports: &Imports, from: &str) -> BTreeSet<String> {
+fn reachable_modules(imports: &ModuleImports, from: &str) -> BTreeSet<String> {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
     while let Some(module) = open.pop() {
         open.extend(imports[&module].iter().filter(|other| seen.insert((*other).clone())).cloned());
@@ -94,9 +97,9 @@ fn reachable(imports: &Imports, from: &str) -> BTreeSet<String> {
 }
 
 /// The largest set of modules that all import each other, directly or not.
-fn largest_ring(imports: &Imports) -> Vec<String> {
+fn largest_ring(imports: &ModuleImports) -> Vec<String> {
     let reached: BTreeMap<&String, BTreeSet<String>> =
-        imports.keys().map(|module| (module, reachable(imports, module))).collect();
+        imports.keys().map(|module| (module, reachable_modules(imports, module))).collect();
     let ring = |module: &String| -> Vec<String> {
         reached[module].iter().filter(|other| reached[other].contains(module)).cloned().collect()
     };
@@ -131,7 +134,7 @@ fn names_behind_crate_are_found() {
     assert_eq!(exported.keys().collect::<Vec<_>>(), ["B", "C", "E"]);
     assert_eq!(exported["C"], "a");
     let imports = |edges: &[(&str, &str)]| {
-        let mut imports = Imports::new();
+        let mut imports = ModuleImports::new();
         for (from, to) in edges {
             imports.entry((*from).to_owned()).or_default().insert((*to).to_owned());
             imports.entry((*to).to_owned()).or_default();

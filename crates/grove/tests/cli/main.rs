@@ -24,26 +24,27 @@ mod settings;
 mod store;
 mod submodules;
 mod talk;
+mod up;
 mod words;
 
 use std::path::PathBuf;
 
-use grove_testkit::{Ran, Sandbox, TestRepo, TestStore};
+use grove_testkit::{ProgramOutput, Sandbox, TestRepo, TestStore};
 use serde_json::Value;
 
-fn sandbox(repo: TestRepo) -> Sandbox {
+fn new_sandbox(repo: TestRepo) -> Sandbox {
     Sandbox::new(env!("CARGO_BIN_EXE_grove"), repo)
 }
 
 /// On one of the two engines.
-fn on(store: TestStore, repo: TestRepo) -> Sandbox {
-    sandbox(repo).on(store)
+fn sandbox_on(store: TestStore, repo: TestRepo) -> Sandbox {
+    new_sandbox(repo).with_store(store)
 }
 
 /// `grove worktree create ARGS --json`, checked to leave the canonical checkout alone.
 #[track_caller]
-fn create(sandbox: &Sandbox, args: &[&str]) -> Ran {
-    let before = sandbox.repo.canonical();
+fn run_create(sandbox: &Sandbox, args: &[&str]) -> ProgramOutput {
+    let before = sandbox.repo.snapshot_checkout();
     let ran = sandbox.grove(["worktree", "create", "--json"].iter().chain(args));
     match args.iter().position(|arg| *arg == "pr") {
         // A same-repository pull request's upstream is the one thing that may be added.
@@ -55,9 +56,9 @@ fn create(sandbox: &Sandbox, args: &[&str]) -> Ran {
 
 /// The environment that was made.
 #[track_caller]
-fn created(sandbox: &Sandbox, args: &[&str]) -> Value {
-    let made = create(sandbox, args).ok().json();
-    let path = path(&made);
+fn create_worktree(sandbox: &Sandbox, args: &[&str]) -> Value {
+    let made = run_create(sandbox, args).assert_success().json();
+    let path = worktree_path(&made);
     assert_eq!(sandbox.repo.git_in(&path, &["status", "--porcelain"]), "");
     assert_eq!(sandbox.repo.git_in(&path, &["symbolic-ref", "--short", "HEAD"]), made["branch"].as_str().unwrap());
     made
@@ -65,31 +66,37 @@ fn created(sandbox: &Sandbox, args: &[&str]) -> Value {
 
 /// A creation that must be refused: one sentence, what to do, and nothing changed.
 #[track_caller]
-fn refused(sandbox: &Sandbox, args: &[&str]) -> (String, String) {
-    let state = || (sandbox.repo.branches(), sandbox.repo.git(&["worktree", "list", "--porcelain"]), folders(sandbox));
+fn expect_create_refused(sandbox: &Sandbox, args: &[&str]) -> (String, String) {
+    let state = || {
+        (
+            sandbox.repo.list_branches(),
+            sandbox.repo.git(&["worktree", "list", "--porcelain"]),
+            worktree_folders(sandbox),
+        )
+    };
     let before = state();
-    let ran = create(sandbox, args);
+    let ran = run_create(sandbox, args);
     assert!(ran.code == 1 || ran.code == 2, "{ran:?}");
     assert_eq!(state(), before, "something was left behind: {ran:?}");
-    ran.error()
+    ran.json_error()
 }
 
 /// All folders of worktrees.
-fn folders(sandbox: &Sandbox) -> Vec<PathBuf> {
-    fn walk(dir: &std::path::Path, depth: usize, into: &mut Vec<PathBuf>) {
+fn worktree_folders(sandbox: &Sandbox) -> Vec<PathBuf> {
+    fn collect_folders(dir: &std::path::Path, depth: usize, into: &mut Vec<PathBuf>) {
         for entry in dir.read_dir().into_iter().flatten().flatten() {
             into.push(entry.path());
             if depth < 2 {
-                walk(&entry.path(), depth + 1, into);
+                collect_folders(&entry.path(), depth + 1, into);
             }
         }
     }
     let mut found = Vec::new();
-    walk(&sandbox.worktrees(), 0, &mut found);
+    collect_folders(&sandbox.worktrees_dir(), 0, &mut found);
     found.sort();
     found
 }
 
-fn path(made: &Value) -> PathBuf {
+fn worktree_path(made: &Value) -> PathBuf {
     PathBuf::from(made["path"].as_str().expect("a path"))
 }

@@ -3,17 +3,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use grove_testkit::{Ran, TestRepo};
+use grove_testkit::{ProgramOutput, TestRepo};
 
-use crate::{created, sandbox};
+use crate::{create_worktree, new_sandbox};
 
 #[test]
 fn bad_names_are_refused_before_git_starts() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     // A git that tells when it was started.
-    let bin = grove.repo.dir().join("bin");
+    let bin = grove.repo.temp_dir().join("bin");
     fs::create_dir(&bin).unwrap();
-    let marker = grove.repo.dir().join("git-ran");
+    let marker = grove.repo.temp_dir().join("git-ran");
     fs::write(bin.join("git"), format!("#!/bin/sh\ntouch {}\nexit 1\n", marker.display())).unwrap();
     fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let long = "x".repeat(300);
@@ -42,27 +42,28 @@ fn bad_names_are_refused_before_git_starts() {
             &["worktree", "create", "--json", name][..],
             &["worktree", "create", "--json", name, "--kind", "issue", "--id", "1"],
         ] {
-            let mut command = grove.command(args);
-            let ran = Ran::from(command.env("PATH", &bin));
+            let mut command = grove.grove_command(args);
+            let ran = ProgramOutput::from(command.env("PATH", &bin));
             assert_eq!(ran.code, 2, "{name:?}: {ran:?}");
-            let (code, message) = ran.error();
+            let (code, message) = ran.json_error();
             assert_eq!(code, "bad_branch_name", "{name:?}: {message}");
         }
         assert!(!marker.exists(), "git was started for {name:?}");
         assert!(!grove.grove_home().exists(), "something was made for {name:?}");
     }
     for id in ["", "x", "-1", "0", "1; rm -rf /"] {
-        let mut command = grove.command(["worktree", "create", "--json", "--kind", "issue", &format!("--id={id}")]);
-        let ran = Ran::from(command.env("PATH", &bin)).fails(2);
-        assert_eq!(ran.error().0, "bad_work", "{id:?}");
+        let mut command =
+            grove.grove_command(["worktree", "create", "--json", "--kind", "issue", &format!("--id={id}")]);
+        let ran = ProgramOutput::from(command.env("PATH", &bin)).assert_exit_code(2);
+        assert_eq!(ran.json_error().0, "bad_work", "{id:?}");
     }
     assert!(!marker.exists());
 }
 
 #[test]
 fn texts_of_people_are_harmless() {
-    let grove = sandbox(TestRepo::new());
-    let proof = grove.repo.dir().join("pwned");
+    let grove = new_sandbox(TestRepo::new());
+    let proof = grove.repo.temp_dir().join("pwned");
     let texts = [
         format!("$(touch {})", proof.display()),
         format!("`touch {}`; touch {}", proof.display(), proof.display()),
@@ -75,15 +76,15 @@ fn texts_of_people_are_harmless() {
     ];
     for text in &texts {
         for kind in ["task", "thread"] {
-            let made = created(&grove, &["--kind", kind, &format!("--id={text}")]);
+            let made = create_worktree(&grove, &["--kind", kind, &format!("--id={text}")]);
             assert_eq!(made["workflow_id"].as_str(), Some(text.as_str()));
-            let path = crate::path(&made);
-            assert!(path.starts_with(grove.worktrees()) && path.components().all(|part| part.as_os_str() != ".."));
+            let path = crate::worktree_path(&made);
+            assert!(path.starts_with(grove.worktrees_dir()) && path.components().all(|part| part.as_os_str() != ".."));
         }
     }
     assert!(!proof.exists());
     // As branches, where git takes them.
     for name in ["$(id)", "it's", "größe/日本", "a;b", "a&b", "😀"] {
-        assert_eq!(created(&grove, &[name])["branch"].as_str(), Some(name));
+        assert_eq!(create_worktree(&grove, &[name])["branch"].as_str(), Some(name));
     }
 }

@@ -7,24 +7,24 @@ use std::time::{Duration, SystemTime};
 
 use grove_testkit::{Sandbox, TestRepo};
 
-use crate::{created, path, sandbox};
+use crate::{create_worktree, new_sandbox, worktree_path};
 
 /// A program that notes that it ran, and what it could see.
-fn plant(grove: &Sandbox, name: &str) -> (PathBuf, PathBuf) {
+fn plant_program(grove: &Sandbox, name: &str) -> (PathBuf, PathBuf) {
     let (program, marker) =
-        (grove.repo.dir().join(format!("evil-{name}")), grove.repo.dir().join(format!("ran-{name}")));
+        (grove.repo.temp_dir().join(format!("evil-{name}")), grove.repo.temp_dir().join(format!("ran-{name}")));
     fs::write(&program, format!("#!/bin/sh\nenv >> {}\ncat\nexit 1\n", marker.display())).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     (program, marker)
 }
 
 /// Makes git read a file again: its bytes are the same, its time is another.
-fn touch(file: &Path) {
+fn touch_file(file: &Path) {
     let later = SystemTime::now() + Duration::from_secs(5);
     fs::File::open(file).unwrap().set_modified(later).unwrap();
 }
 
-fn commit(grove: &Sandbox, dir: &Path, name: &str, text: &str) {
+fn commit_file(grove: &Sandbox, dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();
     grove.repo.git_in(dir, &["add", name]);
     grove.repo.git_in(dir, &["commit", "-q", "-m", name]);
@@ -32,16 +32,16 @@ fn commit(grove: &Sandbox, dir: &Path, name: &str, text: &str) {
 
 #[test]
 fn a_planted_filter_does_not_run_where_grove_only_looks() {
-    let grove = sandbox(TestRepo::new());
-    let dir = path(&created(&grove, &["x"]));
-    commit(&grove, &dir, ".gitattributes", "* filter=evil\n");
-    let (program, marker) = plant(&grove, "filter");
+    let grove = new_sandbox(TestRepo::new());
+    let dir = worktree_path(&create_worktree(&grove, &["x"]));
+    commit_file(&grove, &dir, ".gitattributes", "* filter=evil\n");
+    let (program, marker) = plant_program(&grove, "filter");
     for key in ["clean", "smudge", "process"] {
         grove.repo.git(&["config", &format!("filter.evil.{key}"), program.to_str().unwrap()]);
     }
     grove.repo.git(&["config", "filter.evil.required", "true"]);
     // In a file that the repository's config includes, too.
-    let more = grove.repo.dir().join("more");
+    let more = grove.repo.temp_dir().join("more");
     fs::write(&more, format!("[filter \"other\"]\n\tclean = {}\n", program.display())).unwrap();
     grove.repo.git(&["config", "include.path", more.to_str().unwrap()]);
     fs::write(grove.repo.path().join(".git/info/attributes"), "*.md filter=other\n").unwrap();
@@ -56,7 +56,7 @@ fn a_planted_filter_does_not_run_where_grove_only_looks() {
     ];
     for command in commands {
         for name in ["README.md", "src/main.c"] {
-            touch(&dir.join(name));
+            touch_file(&dir.join(name));
         }
         grove.grove(command);
         assert!(!marker.exists(), "{command:?} ran it: {}", fs::read_to_string(&marker).unwrap_or_default());
@@ -65,12 +65,12 @@ fn a_planted_filter_does_not_run_where_grove_only_looks() {
 
 #[test]
 fn planted_drivers_and_signers_do_not_run_when_work_is_merged() {
-    let grove = sandbox(TestRepo::new());
-    let dir = path(&created(&grove, &["x"]));
-    grove.repo.write(".gitattributes", "* merge=evil diff=evil\n");
-    grove.repo.commit("attributes");
+    let grove = new_sandbox(TestRepo::new());
+    let dir = worktree_path(&create_worktree(&grove, &["x"]));
+    grove.repo.write_file(".gitattributes", "* merge=evil diff=evil\n");
+    grove.repo.commit_all("attributes");
     fs::write(grove.repo.path().join(".git/info/attributes"), "* merge=evil diff=evil\n").unwrap();
-    let (program, marker) = plant(&grove, "driver");
+    let (program, marker) = plant_program(&grove, "driver");
     let evil = program.to_str().unwrap();
     for key in
         ["merge.evil.driver", "diff.evil.command", "diff.evil.textconv", "gpg.program", "core.editor", "core.pager"]
@@ -106,14 +106,14 @@ fn planted_drivers_and_signers_do_not_run_when_work_is_merged() {
 
 #[test]
 fn a_planted_way_to_the_remote_is_not_taken() {
-    let grove = sandbox(TestRepo::with_origin());
-    let (program, marker) = plant(&grove, "remote");
+    let grove = new_sandbox(TestRepo::with_origin());
+    let (program, marker) = plant_program(&grove, "remote");
     let evil = program.to_str().unwrap();
     for key in ["remote.origin.uploadpack", "remote.origin.receivepack", "core.gitProxy", "core.alternateRefsCommand"] {
         grove.repo.git(&["config", key, evil]);
     }
     let new = grove.repo.push_commit("refs/heads/main", "origin/main", "new");
-    let dir = path(&created(&grove, &["x"]));
+    let dir = worktree_path(&create_worktree(&grove, &["x"]));
     assert!(!marker.exists(), "creation ran it");
     assert_eq!(grove.repo.git_in(&dir, &["rev-parse", "HEAD"]), new, "fetched all the same");
     // By ssh, and through a helper for another protocol.

@@ -1,12 +1,12 @@
 use std::fs;
 
-use grove_testkit::{Ran, TestRepo};
+use grove_testkit::{ProgramOutput, TestRepo};
 
-use crate::sandbox;
+use crate::new_sandbox;
 
 #[test]
 fn a_bad_setting_stops_the_start_and_changes_nothing() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     fs::create_dir_all(grove.grove_home()).unwrap();
     let config = grove.grove_home().join("config.toml");
     fs::write(&config, "# mine\n\n[cleanup]\nstale_dayz = 3\n").unwrap();
@@ -16,7 +16,7 @@ fn a_bad_setting_stops_the_start_and_changes_nothing() {
         &["codebase", "list", "--json"],
         &["config", "show", "--json"],
     ] {
-        let (code, message) = grove.grove(args).fails(1).error();
+        let (code, message) = grove.grove(args).assert_exit_code(1).json_error();
         assert_eq!(code, "bad_setting");
         assert!(
             message.contains(&format!("{}:4: `cleanup.stale_dayz` is not a setting", config.display())),
@@ -26,24 +26,26 @@ fn a_bad_setting_stops_the_start_and_changes_nothing() {
     }
     assert_eq!(fs::read_dir(grove.grove_home()).unwrap().count(), 1, "no store was made");
     fs::write(&config, "").unwrap();
-    let mut command = grove.command(["worktree", "list", "--json"]);
-    let (code, message) = Ran::from(command.env("STALE_THRESHOLD_DAYS", "abc")).fails(1).error();
+    let mut command = grove.grove_command(["worktree", "list", "--json"]);
+    let (code, message) =
+        ProgramOutput::from(command.env("STALE_THRESHOLD_DAYS", "abc")).assert_exit_code(1).json_error();
     assert_eq!(code, "bad_setting");
     assert!(
         message.contains("STALE_THRESHOLD_DAYS") && message.contains("cleanup.stale_days") && message.contains("`abc`"),
         "{message}"
     );
-    let ran = Ran::from(grove.command(["worktree", "list"]).env("STALE_THRESHOLD_DAYS", "abc")).fails(1);
+    let ran = ProgramOutput::from(grove.grove_command(["worktree", "list"]).env("STALE_THRESHOLD_DAYS", "abc"))
+        .assert_exit_code(1);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.starts_with("error: $STALE_THRESHOLD_DAYS: "), "{}", ran.stderr);
 }
 
 #[test]
 fn a_bad_setting_of_the_repository_is_named_with_its_line_and_branch() {
-    let grove = sandbox(TestRepo::new());
-    grove.repo.write(".grove/config.toml", "[worktree]\nremote = \"x\"\n");
-    grove.repo.commit("settings");
-    let (code, message) = crate::refused(&grove, &["x"]);
+    let grove = new_sandbox(TestRepo::new());
+    grove.repo.write_file(".grove/config.toml", "[worktree]\nremote = \"x\"\n");
+    grove.repo.commit_all("settings");
+    let (code, message) = crate::expect_create_refused(&grove, &["x"]);
     assert_eq!(code, "bad_setting");
     assert!(
         message.contains(".grove/config.toml:2 on main: `worktree.remote` cannot be set by a repository"),
@@ -53,15 +55,15 @@ fn a_bad_setting_of_the_repository_is_named_with_its_line_and_branch() {
 
 #[test]
 fn the_effective_settings_say_where_they_come_from() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     fs::create_dir_all(grove.grove_home()).unwrap();
     let config = grove.grove_home().join("config.toml");
     fs::write(&config, "[worktree]\nlayout = \"project\"\n[server]\ntoken = \"s3cret\"\n").unwrap();
-    grove.repo.write(".grove/config.toml", "worktree.base_branch = \"main\"\n");
-    grove.repo.commit("settings");
-    let mut command = grove.command(["config", "show", "--json"]);
+    grove.repo.write_file(".grove/config.toml", "worktree.base_branch = \"main\"\n");
+    grove.repo.commit_all("settings");
+    let mut command = grove.grove_command(["config", "show", "--json"]);
     command.env("DATABASE_URL", "postgres://me:pa55@localhost/grove").env("GROVE_PUSH", "never");
-    let ran = Ran::from(&mut command).ok();
+    let ran = ProgramOutput::from(&mut command).assert_success();
     assert!(!ran.stdout.contains("s3cret") && !ran.stdout.contains("pa55"), "{}", ran.stdout);
     let shown = ran.json();
     let entry =
@@ -78,13 +80,13 @@ fn the_effective_settings_say_where_they_come_from() {
         (&entry("limits.min_free_disk")["value"], &entry("limits.min_free_disk")["origin"]),
         (&"1GiB".into(), &"default".into())
     );
-    let text = grove.grove(["config", "show"]).ok().stdout;
+    let text = grove.grove(["config", "show"]).assert_success().stdout;
     assert!(text.lines().any(|line| line.starts_with("worktree.layout") && line.contains("project")), "{text}");
 }
 
 #[test]
 fn wrong_usage_is_exit_code_2_and_json_when_asked_for() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     for args in [
         &["worktree"][..],
         &["frobnicate"],
@@ -93,23 +95,23 @@ fn wrong_usage_is_exit_code_2_and_json_when_asked_for() {
         &["worktree", "exec", "x"],
         &["worktree", "create", "--kind", "bug", "--id", "1"],
     ] {
-        let ran = grove.grove(args).fails(2);
+        let ran = grove.grove(args).assert_exit_code(2);
         assert_eq!(ran.stdout, "", "{args:?}");
         assert!(!ran.stderr.is_empty());
-        let ran = grove.grove(args.iter().copied().chain(["--json"])).fails(2);
-        assert_eq!(ran.error().0, "usage", "{args:?}");
+        let ran = grove.grove(args.iter().copied().chain(["--json"])).assert_exit_code(2);
+        assert_eq!(ran.json_error().0, "usage", "{args:?}");
     }
     assert!(!grove.grove_home().exists());
-    assert!(grove.grove(["--help"]).ok().stdout.contains("worktree"));
-    assert!(grove.grove(["--version"]).ok().stdout.starts_with("grove "));
+    assert!(grove.grove(["--help"]).assert_success().stdout.contains("worktree"));
+    assert!(grove.grove(["--version"]).assert_success().stdout.starts_with("grove "));
 }
 
 #[test]
 fn completions_name_the_commands() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     for shell in ["bash", "zsh", "fish"] {
-        let text = grove.grove(["completions", shell]).ok().stdout;
+        let text = grove.grove(["completions", shell]).assert_success().stdout;
         assert!(text.contains("worktree") && text.contains("codebase"), "{shell}");
     }
-    grove.grove(["completions", "abacus"]).fails(2);
+    grove.grove(["completions", "abacus"]).assert_exit_code(2);
 }

@@ -7,12 +7,12 @@ use std::path::Path;
 use grove_testkit::{Sandbox, TestRepo};
 use serde_json::Value;
 
-use crate::{created, path, sandbox};
+use crate::{create_worktree, new_sandbox, worktree_path};
 
 /// Runs a command that is refused, and gives its message and all that it says to do.
 #[track_caller]
 fn refused_words(grove: &Sandbox, args: &[&str]) -> (String, String) {
-    let ran = grove.grove(["worktree"].iter().chain(args).chain(&["--json"])).fails(1);
+    let ran = grove.grove(["worktree"].iter().chain(args).chain(&["--json"])).assert_exit_code(1);
     let error = ran.json()["error"].clone();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let reasons = error["reasons"].as_array().cloned().unwrap_or_default();
@@ -23,8 +23,8 @@ fn refused_words(grove: &Sandbox, args: &[&str]) -> (String, String) {
 
 #[test]
 fn each_command_words_its_own_refusal() {
-    let grove = sandbox(TestRepo::new());
-    let dir = path(&created(&grove, &["x"]));
+    let grove = new_sandbox(TestRepo::new());
+    let dir = worktree_path(&create_worktree(&grove, &["x"]));
     fs::write(dir.join("README.md"), "changed\n").unwrap();
     let (message, hint) = refused_words(&grove, &["remove", "x"]);
     assert_eq!(message, "Cannot remove worktree - you have uncommitted changes.");
@@ -45,10 +45,10 @@ fn each_command_words_its_own_refusal() {
 
 #[test]
 fn counts_have_the_right_plural() {
-    let grove = sandbox(TestRepo::new());
-    let dir = path(&created(&grove, &["x"]));
+    let grove = new_sandbox(TestRepo::new());
+    let dir = worktree_path(&create_worktree(&grove, &["x"]));
     let untracked = || {
-        let ran = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).ok().json();
+        let ran = grove.grove(["worktree", "remove", "x", "--dry-run", "--json"]).assert_success().json();
         let checks = ran["checks"].as_array().unwrap().clone();
         let check = checks.iter().find(|check| check["code"] == "untracked_files").unwrap().clone();
         check["detail"].as_str().unwrap().to_owned()
@@ -63,9 +63,9 @@ fn counts_have_the_right_plural() {
 
 #[test]
 fn a_branch_that_a_worktree_holds_says_how_to_get_it() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     let add = |name: &str| {
-        let dir = grove.repo.dir().join(name);
+        let dir = grove.repo.temp_dir().join(name);
         grove.repo.git(&["worktree", "add", "-q", "-b", name, dir.to_str().unwrap()]);
         dir
     };
@@ -75,17 +75,17 @@ fn a_branch_that_a_worktree_holds_says_how_to_get_it() {
     assert!(message.contains("deleted") && hint.contains("`git worktree prune`"), "{message} {hint}");
     assert!(!hint.contains("Work there"), "{hint}");
     grove.repo.git(&["worktree", "prune"]);
-    let made = path(&created(&grove, &["deleted"]));
+    let made = worktree_path(&create_worktree(&grove, &["deleted"]));
     // The same on the way back.
     grove.repo.git_in(&made, &["commit", "-q", "--allow-empty", "-m", "own"]);
-    grove.grove(["worktree", "remove", "deleted"]).ok();
-    let other = grove.repo.dir().join("other");
+    grove.grove(["worktree", "remove", "deleted"]).assert_success();
+    let other = grove.repo.temp_dir().join("other");
     grove.repo.git(&["worktree", "add", "-q", other.to_str().unwrap(), "deleted"]);
     fs::remove_dir_all(other).unwrap();
     let (_, hint) = refused_words(&grove, &["undo", "deleted"]);
     assert!(hint.contains("`git worktree prune`") && !hint.contains("check out"), "{hint}");
     grove.repo.git(&["worktree", "prune"]);
-    grove.grove(["worktree", "undo", "deleted"]).ok();
+    grove.grove(["worktree", "undo", "deleted"]).assert_success();
     // The same, locked: it may be on a disk that is away.
     let dir = add("locked");
     grove.repo.git(&["worktree", "lock", dir.to_str().unwrap()]);
@@ -96,7 +96,7 @@ fn a_branch_that_a_worktree_holds_says_how_to_get_it() {
     let dir = add("theirs");
     let (_, hint) = refused_words(&grove, &["create", "theirs"]);
     assert!(hint.contains(&format!("`grove worktree adopt {}`", dir.display())), "{hint}");
-    grove.grove(["worktree", "adopt", dir.to_str().unwrap()]).ok();
+    grove.grove(["worktree", "adopt", dir.to_str().unwrap()]).assert_success();
     // The main checkout is never adopted.
     let (_, hint) = refused_words(&grove, &["create", "main"]);
     assert!(!hint.contains("adopt"), "{hint}");
@@ -104,8 +104,8 @@ fn a_branch_that_a_worktree_holds_says_how_to_get_it() {
 
 #[test]
 fn a_remote_without_commits_asks_for_a_first_push() {
-    let grove = sandbox(TestRepo::new());
-    let empty = grove.repo.dir().join("empty.git");
+    let grove = new_sandbox(TestRepo::new());
+    let empty = grove.repo.temp_dir().join("empty.git");
     grove.repo.git(&["init", "-q", "--bare", empty.to_str().unwrap()]);
     grove.repo.git(&["remote", "add", "origin", empty.to_str().unwrap()]);
     let (message, hint) = refused_words(&grove, &["create", "x"]);
@@ -117,7 +117,7 @@ fn a_remote_without_commits_asks_for_a_first_push() {
     assert!(hint.contains("git remote set-head origin --auto"), "{hint}");
     grove.repo.git_in(&empty, &["symbolic-ref", "HEAD", "refs/heads/main"]);
     grove.repo.git(&["remote", "set-head", "origin", "--auto"]);
-    created(&grove, &["x"]);
+    create_worktree(&grove, &["x"]);
 }
 
 /// Breaks the signature at the start of a worktree's index.
@@ -130,8 +130,8 @@ fn damage_index(grove: &Sandbox, dir: &Path) {
 
 #[test]
 fn a_damaged_index_says_what_repairs_it() {
-    let grove = sandbox(TestRepo::new());
-    let dir = path(&created(&grove, &["x"]));
+    let grove = new_sandbox(TestRepo::new());
+    let dir = worktree_path(&create_worktree(&grove, &["x"]));
     fs::write(dir.join("README.md"), "changed\n").unwrap();
     damage_index(&grove, &dir);
     for command in ["remove", "finish", "sync", "hibernate"] {
@@ -142,7 +142,7 @@ fn a_damaged_index_says_what_repairs_it() {
     assert!(doctor.contains("git reset") && !doctor.contains("git worktree repair"), "{doctor}");
     // As the words say.
     let repair = "rm \"$(git rev-parse --git-path index)\" && git reset -q";
-    grove.grove(["worktree", "exec", "x", "--", "sh", "-c", repair]).ok();
+    grove.grove(["worktree", "exec", "x", "--", "sh", "-c", repair]).assert_success();
     let (message, _) = refused_words(&grove, &["remove", "x"]);
     assert_eq!(message, "Cannot remove worktree - you have uncommitted changes.");
     assert_eq!(fs::read_to_string(dir.join("README.md")).unwrap(), "changed\n");
@@ -150,12 +150,12 @@ fn a_damaged_index_says_what_repairs_it() {
 
 #[test]
 fn an_index_that_git_itself_cannot_read_names_the_settings() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     grove.repo.git(&["config", "core.splitIndex", "true"]);
     grove.repo.git(&["config", "index.skipHash", "true"]);
     let (message, hint) = refused_words(&grove, &["create", "x"]);
     assert!(message.contains("core.splitIndex") && message.contains("index.skipHash"), "{message}");
     assert!(hint.contains("git config core.splitIndex false") && !hint.contains("disk"), "{hint}");
     grove.repo.git(&["config", "core.splitIndex", "false"]);
-    created(&grove, &["x"]);
+    create_worktree(&grove, &["x"]);
 }

@@ -1,31 +1,31 @@
-//! GitHub at work: what it tells is kept, read, and becomes a message; what is said goes there.
+//! The GitHub adapter: stores incoming events, turns them into messages, and posts answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use grove_conversations::conversations::Talks;
-use grove_conversations::delivery::event_writer::Letterbox;
+use grove_conversations::conversations::Conversations;
+use grove_conversations::delivery::event_writer::EventWriter;
 use grove_conversations::delivery::outbox_sender;
 use grove_environments::settings::{GithubCredentials, GithubSettings, Settings};
 use grove_model::Moment;
 use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 
-use crate::github::api::{Credentials, Github, SetupError};
-use crate::github::inbound::access::{Access, ListedAccounts, Permission};
-use crate::github::inbound::classify::{GITHUB, Us};
+use crate::github::api::{ApiCredentials, ClientSetupError, GithubClient};
+use crate::github::inbound::access::{AccessPolicy, ListedAccounts, RepoPermission};
+use crate::github::inbound::classify::{BotIdentity, GITHUB_PLATFORM};
 use crate::github::inbound::mention::BotName;
-use crate::github::inbound::signature::Secrets;
+use crate::github::inbound::signature::WebhookSecrets;
 use crate::github::repo::RepoName;
-use crate::github::web_address::Web;
+use crate::github::web_address::GithubWeb;
 
-/// How long what somebody may do is believed.
-pub(crate) const BELIEVED: Duration = Duration::from_secs(60);
+/// The time that a permission of a user is cached.
+pub(crate) const PERMISSION_CACHE_DURATION: Duration = Duration::from_secs(60);
 
-/// Why GitHub cannot be spoken to as it is configured.
+/// The reason why the GitHub settings cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum BadSettings {
+pub enum GithubSettingsError {
     #[error("`adapters.github.bot_name` is no name that can be mentioned: {0}")]
     BotName(String),
     #[error("the App's private key {path} cannot be read: {why}")]
@@ -35,58 +35,59 @@ pub enum BadSettings {
     #[error("`adapters.github.token` or an App is missing")]
     NoCredentials,
     #[error("`adapters.github` cannot be used: {0}")]
-    Setup(#[from] SetupError),
+    Setup(#[from] ClientSetupError),
 }
 
 /// The adapter.
-pub struct Adapter {
-    pub(crate) talks: Arc<Talks>,
+pub struct GithubAdapter {
+    pub(crate) talks: Arc<Conversations>,
     pub(crate) began: Moment,
     pub(crate) settings: GithubSettings,
-    pub(crate) secrets: Secrets,
-    pub(crate) letterbox: Letterbox,
-    /// Something new was kept.
+    pub(crate) secrets: WebhookSecrets,
+    pub(crate) letterbox: EventWriter,
+    /// Notified when a new event was stored.
     pub(crate) new: Arc<Notify>,
-    pub(crate) access: Access,
-    /// Only these are worked for, and are cloned when they are heard of; empty: those that are
-    /// registered.
+    pub(crate) access: AccessPolicy,
+    /// Only these repositories are served, and are cloned on first use; if empty, the registered ones are
+    /// served.
     pub(crate) repos: Vec<RepoName>,
-    pub(crate) web: Option<Web>,
-    /// Without credentials what comes in is kept, and waits.
-    pub(crate) github: Option<Github>,
-    pub(crate) us: watch::Sender<Us>,
-    /// GitHub is left alone until then.
+    pub(crate) web: Option<GithubWeb>,
+    /// Without credentials, incoming events are stored and wait.
+    pub(crate) github: Option<GithubClient>,
+    pub(crate) us: watch::Sender<BotIdentity>,
+    /// No request is sent to GitHub until then.
     pub(crate) rest_until: Mutex<Instant>,
-    /// What somebody may do in a repository, and when that was asked.
-    pub(crate) permissions: Mutex<HashMap<(String, u64), (Permission, Instant)>>,
-    /// The accounts of listed logins that are known.
+    /// The permission of a user in a repository, and when it was looked up.
+    pub(crate) permissions: Mutex<HashMap<(String, u64), (RepoPermission, Instant)>>,
+    /// The known accounts of the listed logins.
     pub(crate) accounts: Mutex<ListedAccounts>,
 }
 
-impl Adapter {
-    /// `None`: nothing is configured.
-    pub fn new(talks: &Arc<Talks>, settings: &Settings) -> Result<Option<Arc<Self>>, BadSettings> {
-        let settings = settings.github();
+impl GithubAdapter {
+    /// Creates the adapter; `None` if GitHub is not configured.
+    pub fn new(talks: &Arc<Conversations>, settings: &Settings) -> Result<Option<Arc<Self>>, GithubSettingsError> {
+        let settings = settings.github_settings();
         if settings.webhook_secrets.is_empty() && settings.poll.is_none() {
             return Ok(None);
         }
-        let name = BotName::parse(&settings.bot_name).ok_or(BadSettings::BotName(settings.bot_name.clone()))?;
-        let repo = |name: &String| RepoName::parse(name).ok_or_else(|| BadSettings::Repository(name.clone()));
+        let name = BotName::parse(&settings.bot_name).ok_or(GithubSettingsError::BotName(settings.bot_name.clone()))?;
+        let repo = |name: &String| RepoName::parse(name).ok_or_else(|| GithubSettingsError::Repository(name.clone()));
         let repos = settings.repos.iter().map(repo).collect::<Result<_, _>>()?;
-        let github = settings.credentials.as_ref().map(|credentials| client(&settings, credentials)).transpose()?;
-        let is_app = github.as_ref().is_some_and(Github::is_app);
+        let github =
+            settings.credentials.as_ref().map(|credentials| build_github_client(&settings, credentials)).transpose()?;
+        let is_app = github.as_ref().is_some_and(GithubClient::is_app);
         let new = Arc::new(Notify::new());
         let wake = new.clone();
         Ok(Some(Arc::new(Self {
-            secrets: Secrets::new(&settings.webhook_secrets),
-            letterbox: Letterbox::new(talks.store.clone(), move || wake.notify_one()),
-            access: Access::new(&settings.allowed_users, settings.allow_all),
-            us: watch::Sender::new(Us { name, account: None, is_app }),
+            secrets: WebhookSecrets::new(&settings.webhook_secrets),
+            letterbox: EventWriter::new(talks.store.clone(), move || wake.notify_one()),
+            access: AccessPolicy::new(&settings.allowed_users, settings.allow_all),
+            us: watch::Sender::new(BotIdentity { name, account: None, is_app }),
             permissions: Mutex::default(),
             accounts: Mutex::default(),
             rest_until: Mutex::new(Instant::now()),
             repos,
-            web: Web::of_api(&settings.api_url),
+            web: GithubWeb::of_api(&settings.api_url),
             talks: talks.clone(),
             began: Moment::now(),
             settings,
@@ -95,53 +96,56 @@ impl Adapter {
         })))
     }
 
-    /// Works until `ending` says so.
-    pub async fn serve(self: Arc<Self>, ending: watch::Receiver<bool>) {
+    /// Runs until `ending` is set.
+    pub async fn run_adapter(self: Arc<Self>, ending: watch::Receiver<bool>) {
         let Some(github) = self.github.clone() else {
             tracing::error!("GitHub is not answered: `adapters.github.token` or an App is missing");
-            self.is("failing", "`adapters.github.token` or an App is missing").await;
+            self.record_state("failing", "`adapters.github.token` or an App is missing").await;
             return;
         };
         let us = self.us.subscribe();
-        let platform = Arc::new(crate::github::outbound::comments::Comments {
+        let platform = Arc::new(crate::github::outbound::comments::CommentSender {
             github: github.clone(),
             streams: self.settings.streams,
             us,
         });
-        let sending = outbox_sender::serve(self.talks.clone(), platform, ending.clone());
-        let working = crate::github::worker::events::serve(&self, &github, ending.clone());
-        let asking = crate::github::worker::poll::serve(&self, &github, ending);
+        let sending = outbox_sender::run_outbox(self.talks.clone(), platform, ending.clone());
+        let working = crate::github::worker::events::run_event_worker(&self, &github, ending.clone());
+        let asking = crate::github::worker::poll::run_polling(&self, &github, ending);
         tokio::join!(sending, working, asking);
     }
 
-    /// Notes how things stand, for whoever asks.
-    pub(crate) async fn is(&self, state: &str, detail: &str) {
+    /// Records the state of the adapter, for status queries.
+    pub(crate) async fn record_state(&self, state: &str, detail: &str) {
         let value = serde_json::json!({ "state": state, "detail": detail }).to_string();
-        if let Err(error) = self.talks.store.set_mark(GITHUB, "state", &value).await {
+        if let Err(error) = self.talks.store.set_mark(GITHUB_PLATFORM, "state", &value).await {
             tracing::warn!("how GitHub is could not be noted: {error}");
         }
     }
 
     pub(crate) async fn is_connected(&self, name: &str) {
         let asking = self.settings.poll.map(|every| format!(", asks every {} s", every.as_secs()));
-        self.is("connected", &format!("as {name}{}", asking.unwrap_or_default())).await;
+        self.record_state("connected", &format!("as {name}{}", asking.unwrap_or_default())).await;
     }
 
-    pub(crate) fn us(&self) -> Us {
+    pub(crate) fn bot_identity(&self) -> BotIdentity {
         self.us.borrow().clone()
     }
 }
 
-pub(crate) fn client(settings: &GithubSettings, credentials: &GithubCredentials) -> Result<Github, BadSettings> {
+pub(crate) fn build_github_client(
+    settings: &GithubSettings,
+    credentials: &GithubCredentials,
+) -> Result<GithubClient, GithubSettingsError> {
     let credentials = match credentials {
-        GithubCredentials::Token(token) => Credentials::Token(SecretString::from(token.clone())),
+        GithubCredentials::Token(token) => ApiCredentials::Token(SecretString::from(token.clone())),
         GithubCredentials::App { id, private_key_file } => {
-            let key = std::fs::read_to_string(private_key_file).map_err(|error| BadSettings::KeyFile {
+            let key = std::fs::read_to_string(private_key_file).map_err(|error| GithubSettingsError::KeyFile {
                 path: private_key_file.display().to_string(),
                 why: error.to_string(),
             })?;
-            Credentials::App { id: *id, private_key: SecretString::from(key) }
+            ApiCredentials::App { id: *id, private_key: SecretString::from(key) }
         }
     };
-    Ok(Github::new(&settings.api_url, &credentials)?)
+    Ok(GithubClient::new(&settings.api_url, &credentials)?)
 }

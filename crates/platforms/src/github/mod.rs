@@ -1,12 +1,14 @@
 //! GitHub: issues and pull requests.
 //!
-//! * [`inbound`]: what GitHub sends, from a signed webhook to a message; pure but for the webhook itself.
-//! * [`api`]: the client for everything that is asked of GitHub.
-//! * [`adapter`]: the connected account, shared by all that follows.
-//! * [`worker`]: events that were kept, one by one, and polling for what webhooks did not bring.
-//! * [`outbound`]: answers as comments.
-//! * [`connection`]: what git and commands need of GitHub.
-//! * [`doctor`]: whether it can work as it is configured.
+//! * [`inbound`]: from a signed webhook to a message; pure except for the webhook itself.
+//! * [`api`]: the client for all requests to GitHub.
+//! * [`adapter`]: the connected account, shared by the following modules.
+//! * [`worker`]: handles stored events, and polls for those that webhooks did not deliver.
+//! * [`outbound`]: posts answers as comments.
+//! * [`connection`]: tokens for git, and pull requests for commands.
+//! * [`doctor`]: checks whether GitHub works as it is configured.
+//! * [`repo`]: the name of a repository.
+//! * [`web_address`]: the addresses of repositories.
 
 pub mod adapter;
 pub mod api;

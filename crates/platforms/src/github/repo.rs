@@ -1,8 +1,8 @@
-//! `owner/name`, as GitHub calls a repository.
+//! `owner/name`, GitHub's name of a repository.
 
 use std::fmt;
 
-/// The name of a repository, checked: it becomes a part of addresses and of folders.
+/// The name of a repository, validated: it becomes a part of addresses and of folders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepoName {
     owner: String,
@@ -19,7 +19,7 @@ impl RepoName {
         (fits(owner) && fits(name)).then(|| Self { owner: owner.to_owned(), name: name.to_owned() })
     }
 
-    pub fn owner(&self) -> &str {
+    pub fn owner_name(&self) -> &str {
         &self.owner
     }
 
@@ -27,17 +27,17 @@ impl RepoName {
         &self.name
     }
 
-    /// GitHub does not tell upper from lower case.
-    pub fn is(&self, other: &RepoName) -> bool {
+    /// Tells whether two names mean the same repository. GitHub ignores upper and lower case.
+    pub fn is_same_repo(&self, other: &RepoName) -> bool {
         self.owner.eq_ignore_ascii_case(&other.owner) && self.name.eq_ignore_ascii_case(&other.name)
     }
 
-    /// The conversation that an issue or pull request is.
-    pub fn conversation(&self, number: u64) -> String {
+    /// Returns the id of the conversation of an issue or pull request.
+    pub fn conversation_id(&self, number: u64) -> String {
         format!("{self}#{number}")
     }
 
-    /// What [`RepoName::conversation`] says, read again.
+    /// Parses the result of [`RepoName::conversation_id`].
     pub fn of_conversation(conversation: &str) -> Option<(Self, u64)> {
         let (repo, number) = conversation.rsplit_once('#')?;
         Some((Self::parse(repo)?, number.parse().ok().filter(|number| *number > 0)?))
@@ -64,8 +64,8 @@ mod tests {
             assert!(RepoName::parse(name).is_none(), "{name}");
         }
         let repo = RepoName::parse("octo/shop").unwrap();
-        assert!(repo.is(&RepoName::parse("Octo/Shop").unwrap()));
-        assert_eq!(RepoName::of_conversation(&repo.conversation(42)), Some((repo, 42)));
+        assert!(repo.is_same_repo(&RepoName::parse("Octo/Shop").unwrap()));
+        assert_eq!(RepoName::of_conversation(&repo.conversation_id(42)), Some((repo, 42)));
         for conversation in ["octo/shop", "octo/shop#0", "octo/shop#x", "C1:2"] {
             assert_eq!(RepoName::of_conversation(conversation), None);
         }

@@ -1,17 +1,17 @@
-//! Where repositories are, for git: the address behind the API's.
+//! The addresses of repositories for git, derived from the address of the API.
 
 use crate::github::repo::RepoName;
 
 /// The root of GitHub's pages and repositories: `https://github.com`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Web {
+pub struct GithubWeb {
     scheme: String,
-    /// With its port.
+    /// The host with its port.
     host: String,
 }
 
-impl Web {
-    /// `None` for what is no address.
+impl GithubWeb {
+    /// Derives the root from the address of the API; `None` if that is not an address.
     pub fn of_api(api_url: &str) -> Option<Self> {
         let address = api_url.trim_end_matches('/');
         let address = address.strip_suffix("/api/v3").unwrap_or(address);
@@ -22,38 +22,39 @@ impl Web {
         Some(Self { scheme: scheme.to_ascii_lowercase(), host })
     }
 
-    /// A page of GitHub's own.
-    pub fn page(&self, path: &str) -> String {
+    /// Returns the address of one of GitHub's own pages.
+    pub fn page_url(&self, path: &str) -> String {
         format!("{}://{}/{path}", self.scheme, self.host)
     }
 
-    /// Where a repository is cloned from.
-    pub fn address(&self, repo: &RepoName) -> String {
+    /// Returns the address to clone a repository from.
+    pub fn clone_url(&self, repo: &RepoName) -> String {
         format!("{}://{}/{repo}.git", self.scheme, self.host)
     }
 
-    /// The repository at an address where git shows a token: of the same scheme, host and port.
+    /// Returns the repository at an address where git sends a token: with the same scheme, host and port.
     pub fn repo_at(&self, url: &str) -> Option<RepoName> {
-        let (scheme, host, path) = parts(url)?;
+        let (scheme, host, path) = split_url(url)?;
         let same = scheme.eq_ignore_ascii_case(&self.scheme) && host.eq_ignore_ascii_case(&self.host);
-        if same { repo(path) } else { None }
+        if same { parse_repo_path(path) } else { None }
     }
 
-    /// The repository that a remote is, also where git goes by SSH.
+    /// Returns the repository of a remote, also if git uses SSH.
     pub fn repo_of(&self, url: &str) -> Option<RepoName> {
-        let (scheme, host, path) = parts(url)?;
+        let (scheme, host, path) = split_url(url)?;
         let by_ssh = scheme == "ssh" && self.is_ours(host);
-        self.repo_at(url).or_else(|| if by_ssh { repo(path) } else { None })
+        self.repo_at(url).or_else(|| if by_ssh { parse_repo_path(path) } else { None })
     }
 
-    /// The repository that a remote may be: its host has a name that only whoever gave it knows (`work`).
+    /// Returns the repository that a remote may be: its host is an alias of the user's SSH settings
+    /// (`work`).
     pub fn repo_perhaps(&self, url: &str) -> Option<RepoName> {
-        let (_, host, path) = parts(url)?;
-        if self.is_ours(host) || !host.contains('.') { repo(path) } else { None }
+        let (_, host, path) = split_url(url)?;
+        if self.is_ours(host) || !host.contains('.') { parse_repo_path(path) } else { None }
     }
 
-    /// Also by its other door (`ssh.github.com`), or with a name for one of several accounts
-    /// (`github.com-work`).
+    /// Tells whether a host is GitHub's, also by its second address (`ssh.github.com`), or with a suffix for
+    /// one of several accounts (`github.com-work`).
     fn is_ours(&self, host: &str) -> bool {
         let plain = |host: &str| host.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let (host, ours) = (plain(host), plain(&self.host));
@@ -62,13 +63,14 @@ impl Web {
     }
 }
 
-/// Whether an address names a repository somewhere; a path of this machine does not.
+/// Tells whether an address names a remote repository; a path of this machine does not.
 pub fn is_repo(url: &str) -> bool {
-    parts(url).is_some_and(|(_, _, path)| repo(path).is_some())
+    split_url(url).is_some_and(|(_, _, path)| parse_repo_path(path).is_some())
 }
 
-/// Scheme, host with its port, and path: `https://host/owner/name.git`, `git@host:owner/name.git`.
-fn parts(url: &str) -> Option<(&str, &str, &str)> {
+/// Splits an address into scheme, host with port, and path: `https://host/owner/name.git`,
+/// `git@host:owner/name.git`.
+fn split_url(url: &str) -> Option<(&str, &str, &str)> {
     let (scheme, authority, path) = match url.split_once("://") {
         Some(("file", _)) => return None,
         Some((scheme, rest)) => rest.split_once('/').map(|(authority, path)| (scheme, authority, path))?,
@@ -80,7 +82,7 @@ fn parts(url: &str) -> Option<(&str, &str, &str)> {
     Some((scheme, authority.rsplit_once('@').map_or(authority, |(_, host)| host), path))
 }
 
-fn repo(path: &str) -> Option<RepoName> {
+fn parse_repo_path(path: &str) -> Option<RepoName> {
     let path = path.trim_matches('/');
     RepoName::parse(path.strip_suffix(".git").unwrap_or(path))
 }
@@ -99,14 +101,14 @@ mod tests {
             ("https://api.firm.ghe.com", "https://firm.ghe.com/octo/shop.git"),
             ("http://127.0.0.1:8080", "http://127.0.0.1:8080/octo/shop.git"),
         ] {
-            assert_eq!(Web::of_api(api).unwrap().address(&repo), address);
+            assert_eq!(GithubWeb::of_api(api).unwrap().clone_url(&repo), address);
         }
-        assert_eq!(Web::of_api("github.com"), None);
+        assert_eq!(GithubWeb::of_api("github.com"), None);
     }
 
     #[test]
     fn a_token_is_for_one_host() {
-        let web = Web::of_api("https://api.github.com").unwrap();
+        let web = GithubWeb::of_api("https://api.github.com").unwrap();
         let at = |url: &str| web.repo_at(url).map(|repo| repo.to_string());
         for url in
             ["https://github.com/octo/shop.git", "https://GitHub.com/octo/shop", "https://me@github.com/octo/shop/"]
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_remote_may_go_by_ssh() {
-        let web = Web::of_api("https://api.github.com").unwrap();
+        let web = GithubWeb::of_api("https://api.github.com").unwrap();
         let of = |url: &str| web.repo_of(url).map(|repo| repo.to_string());
         for url in [
             "git@github.com:octo/shop.git",

@@ -10,19 +10,21 @@ mod trouble;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use grove_model::{BranchName, Codebase, EnvironmentId, Kind, Moment, Nonce, Owner, RepositoryFolders, WorkKey};
-use grove_store::{Claim, NewCodebase, NewEnvironment, Options, Store};
+use grove_model::{
+    BranchName, Codebase, EnvironmentId, Moment, Nonce, ProcessOwner, RepositoryFolders, WorkKey, WorkKind,
+};
+use grove_store::{ClaimOutcome, NewCodebase, NewEnvironment, Store, StoreOptions};
 use grove_testkit::TestStore;
 
-async fn open(store: &TestStore) -> Store {
-    Store::open(&store.url, options()).await.expect("the store opens")
+async fn open_store(store: &TestStore) -> Store {
+    Store::open(&store.url, store_options()).await.expect("the store opens")
 }
 
-fn options() -> Options {
-    Options { busy_timeout: Duration::from_millis(300), ..Options::default() }
+fn store_options() -> StoreOptions {
+    StoreOptions { busy_timeout: Duration::from_millis(300), ..StoreOptions::default() }
 }
 
-fn codebase(owner: &str, name: &str, path: &str) -> NewCodebase {
+fn new_codebase(owner: &str, name: &str, path: &str) -> NewCodebase {
     NewCodebase {
         given_name: None,
         name: name.to_owned(),
@@ -40,11 +42,11 @@ fn codebase(owner: &str, name: &str, path: &str) -> NewCodebase {
     }
 }
 
-async fn registered(store: &Store) -> Codebase {
-    store.register(&codebase("acme", "app", "/src/app")).await.expect("registered")
+async fn register_codebase(store: &Store) -> Codebase {
+    store.register_codebase(&new_codebase("acme", "app", "/src/app")).await.expect("registered")
 }
 
-fn new_environment(codebase: &Codebase, kind: Kind, id: &str, branch: &str) -> NewEnvironment {
+fn new_environment(codebase: &Codebase, kind: WorkKind, id: &str, branch: &str) -> NewEnvironment {
     NewEnvironment {
         id: EnvironmentId::new(),
         codebase_id: codebase.id,
@@ -56,18 +58,18 @@ fn new_environment(codebase: &Codebase, kind: Kind, id: &str, branch: &str) -> N
         created_by_user: None,
         node: "here".to_owned(),
         nonce: Nonce::new(),
-        owner: owner(1),
+        owner: test_owner(1),
         lease_until: Moment::now(),
     }
 }
 
-fn owner(process: u32) -> Owner {
-    Owner { node: "here".into(), boot: "boot".into(), namespace: "1".into(), process, started: 7 }
+fn test_owner(process: u32) -> ProcessOwner {
+    ProcessOwner { node: "here".into(), boot: "boot".into(), namespace: "1".into(), process, started: 7 }
 }
 
-async fn won(store: &Store, new: &NewEnvironment) -> grove_model::Environment {
-    match store.claim(new).await.expect("an answer") {
-        Claim::Won(environment) => environment,
-        Claim::Held(holder) => panic!("held by {holder:?}"),
+async fn claim_environment(store: &Store, new: &NewEnvironment) -> grove_model::Environment {
+    match store.claim_environment(new).await.expect("an answer") {
+        ClaimOutcome::Won(environment) => environment,
+        ClaimOutcome::Held(holder) => panic!("held by {holder:?}"),
     }
 }

@@ -1,26 +1,26 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use grove_model::{Kind, Status};
+use grove_model::{Status, WorkKind};
 use grove_store::{Store, StoreError, latest_version};
-use grove_testkit::{Engine, TestStore, both_engines};
+use grove_testkit::{TestEngine, TestStore, both_engines};
 use sqlx::{Connection, Executor};
 
-use crate::{new_environment, open, options, registered, won};
+use crate::{claim_environment, new_environment, open_store, register_codebase, store_options};
 
 both_engines! {
     async fn opening_twice_changes_nothing(store: TestStore) {
-        let first = open(&store).await;
-        let codebase = registered(&first).await;
+        let first = open_store(&store).await;
+        let codebase = register_codebase(&first).await;
         first.close().await;
-        let second = open(&store).await;
-        assert_eq!(second.codebases().await.unwrap(), [codebase]);
+        let second = open_store(&store).await;
+        assert_eq!(second.list_codebases().await.unwrap(), [codebase]);
     }
 
     async fn many_processes_may_start_on_a_new_store_at_once(store: TestStore) {
         let opens: Vec<_> = (0..8).map(|_| {
             let url = store.url.clone();
-            tokio::spawn(async move { Store::open(&url, grove_store::Options::default()).await.map(drop) })
+            tokio::spawn(async move { Store::open(&url, grove_store::StoreOptions::default()).await.map(drop) })
         }).collect();
         for open in opens {
             open.await.unwrap().unwrap();
@@ -29,8 +29,8 @@ both_engines! {
 
     async fn a_newer_schema_is_refused_and_left_alone(store: TestStore) {
         let url = store.url.clone();
-        let ours = open(&store).await;
-        registered(&ours).await;
+        let ours = open_store(&store).await;
+        register_codebase(&ours).await;
         ours.close().await;
         let pool = sqlx::AnyPool::connect(&url).await.unwrap();
         let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
@@ -38,19 +38,19 @@ both_engines! {
         pool.execute(newer).await.unwrap();
         pool.close().await;
         let before = file_bytes(&url);
-        let error = Store::open(&url, options()).await.unwrap_err();
+        let error = Store::open(&url, store_options()).await.unwrap_err();
         assert!(matches!(error, StoreError::NewerSchema { found, known } if found == latest_version() + 100 && known == latest_version()), "{error}");
         assert_eq!(file_bytes(&url), before);
     }
 
     async fn a_schema_that_was_tampered_with_is_refused(store: TestStore) {
         let url = store.url.clone();
-        open(&store).await.close().await;
+        open_store(&store).await.close().await;
         let pool = sqlx::AnyPool::connect(&url).await.unwrap();
         let other = if url.starts_with("sqlite") { "X'00'" } else { "'\\x00'::bytea" };
         pool.execute(sqlx::AssertSqlSafe(format!("UPDATE _sqlx_migrations SET checksum = {other}"))).await.unwrap();
         pool.close().await;
-        assert!(matches!(Store::open(&url, options()).await, Err(StoreError::ForeignSchema(1))));
+        assert!(matches!(Store::open(&url, store_options()).await, Err(StoreError::ForeignSchema(1))));
     }
 
     async fn rows_of_every_earlier_version_survive_the_way_up(store: TestStore) {
@@ -77,10 +77,10 @@ both_engines! {
             connection.execute(rows).await.unwrap();
             connection.close().await.unwrap();
         }
-        let store = open(&store).await;
-        let codebases = store.codebases().await.unwrap();
+        let store = open_store(&store).await;
+        let codebases = store.list_codebases().await.unwrap();
         assert_eq!(codebases.len(), 1);
-        let environments = store.environments(codebases[0].id, true).await.unwrap();
+        let environments = store.list_environments(codebases[0].id, true).await.unwrap();
         let states: Vec<(Status, Vec<u64>, bool)> =
             environments.iter().map(|e| (e.status, e.related_issues.clone(), e.owner.is_some())).collect();
         assert_eq!(states, [
@@ -90,15 +90,15 @@ both_engines! {
         ]);
         let sizes: Vec<_> = environments.iter().map(|e| (e.size_bytes, e.size_at.map(|at| at.to_string()))).collect();
         assert_eq!(sizes, [(None, None), (Some(8192), Some("2026-01-06T00:00:00.000000Z".to_owned())), (None, None)]);
-        assert_eq!(store.journal(environments[2].id).await.unwrap().len(), 1);
-        assert_eq!(store.resolution(environments[1].id).await.unwrap().as_deref(), Some("[]"));
+        assert_eq!(store.journal_lines(environments[2].id).await.unwrap().len(), 1);
+        assert_eq!(store.last_resolution(environments[1].id).await.unwrap().as_deref(), Some("[]"));
         let conversations = store.conversations_in(codebases[0].id).await.unwrap();
         assert_eq!(conversations.values().flatten().collect::<Vec<_>>(), ["acme/app#42"]);
         let conversation = store.conversations_called("acme/app#42").await.unwrap();
-        assert_eq!(store.usage(conversation[0].id).await.unwrap().cost_microdollars, 5600);
+        assert_eq!(store.conversation_usage(conversation[0].id).await.unwrap().cost_microdollars, 5600);
         assert_eq!(store.waiting_events("github", None, 9).await.unwrap()[0].delivery, "d-1");
-        assert_eq!(store.mark("github", "since").await.unwrap().as_deref(), Some("2026-01-09T00:00:00Z"));
-        assert_eq!(store.unsent("github", 9).await.unwrap()[0].text, "hello");
+        assert_eq!(store.find_mark("github", "since").await.unwrap().as_deref(), Some("2026-01-09T00:00:00Z"));
+        assert_eq!(store.next_unsent("github", 9).await.unwrap()[0].text, "hello");
         let now = grove_model::Moment::now();
         assert!(store.has_browser_session("session-digest", "grove-1.localhost", now).await.unwrap());
     }
@@ -111,13 +111,13 @@ fn file_bytes(url: &str) -> Option<Vec<u8>> {
 
 #[tokio::test]
 async fn corrupt_files_are_refused_and_left_alone() {
-    let store = TestStore::new(Engine::Sqlite);
+    let store = TestStore::new(TestEngine::Sqlite);
     let path = store.url.strip_prefix("sqlite://").unwrap().to_owned();
-    let sound = open(&store).await;
-    let codebase = registered(&sound).await;
+    let sound = open_store(&store).await;
+    let codebase = register_codebase(&sound).await;
     for n in 1..40 {
-        let new = new_environment(&codebase, Kind::Issue, &n.to_string(), &format!("issue-{n}"));
-        won(&sound, &new).await;
+        let new = new_environment(&codebase, WorkKind::Issue, &n.to_string(), &format!("issue-{n}"));
+        claim_environment(&sound, &new).await;
     }
     sound.close().await;
     let good = fs::read(&path).unwrap();
@@ -133,12 +133,12 @@ async fn corrupt_files_are_refused_and_left_alone() {
     let text = b"not a database at all".to_vec();
     for (what, bytes) in [("header", header), ("schema", schema), ("middle", middle), ("cut", cut), ("text", text)] {
         fs::write(&path, &bytes).unwrap();
-        let error = Store::open(&store.url, options()).await.unwrap_err();
+        let error = Store::open(&store.url, store_options()).await.unwrap_err();
         assert!(matches!(error, StoreError::Corrupt { .. }), "{what}: {error:?}");
         assert_eq!(fs::read(&path).unwrap(), bytes, "{what} was touched");
     }
     fs::write(&path, &good).unwrap();
-    open(&store).await;
+    open_store(&store).await;
 }
 
 #[tokio::test]
@@ -146,12 +146,12 @@ async fn the_stores_folder_is_private_and_the_file_is_in_wal_mode() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("deep/er #%?/grove.db");
     let url = format!("sqlite://{}", path.display().to_string().split('?').next().unwrap());
-    let store = Store::open(&url, options()).await.unwrap();
-    registered(&store).await;
+    let store = Store::open(&url, store_options()).await.unwrap();
+    register_codebase(&store).await;
     let folder = dir.path().join("deep");
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-    let wal = walk(&folder).into_iter().any(|file| file.ends_with("-wal"));
-    assert!(wal, "{:?}", walk(&folder));
+    let wal = walk_files(&folder).into_iter().any(|file| file.ends_with("-wal"));
+    assert!(wal, "{:?}", walk_files(&folder));
 }
 
 #[tokio::test]
@@ -162,29 +162,29 @@ async fn the_files_of_a_store_are_for_this_user_alone() {
     let url = format!("sqlite://{}", path.display());
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let is_private = || {
-        let files = walk(dir.path());
+        let files = walk_files(dir.path());
         assert_eq!(files.len(), 3, "{files:?}");
         files.iter().for_each(|file| assert_eq!(mode(file.as_ref()), 0o600, "{file}"));
     };
-    let first = Store::open(&url, options()).await.unwrap();
-    registered(&first).await;
+    let first = Store::open(&url, store_options()).await.unwrap();
+    register_codebase(&first).await;
     is_private();
-    // What an older program, or a copy, left open to others; also while somebody uses it.
-    for file in walk(dir.path()) {
+    // Files that an older program, or a copy, left readable for others; also while a process uses them.
+    for file in walk_files(dir.path()) {
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
-    let second = Store::open(&url, options()).await.unwrap();
-    second.codebases().await.unwrap();
+    let second = Store::open(&url, store_options()).await.unwrap();
+    second.list_codebases().await.unwrap();
     is_private();
     assert_eq!(mode(dir.path()), 0o755, "a folder that is not the store's own is left as it is");
 }
 
-fn walk(dir: &std::path::Path) -> Vec<String> {
+fn walk_files(dir: &std::path::Path) -> Vec<String> {
     fs::read_dir(dir)
         .unwrap()
         .flat_map(|entry| {
             let path = entry.unwrap().path();
-            if path.is_dir() { walk(&path) } else { vec![path.display().to_string()] }
+            if path.is_dir() { walk_files(&path) } else { vec![path.display().to_string()] }
         })
         .collect()
 }
@@ -192,7 +192,7 @@ fn walk(dir: &std::path::Path) -> Vec<String> {
 #[tokio::test]
 async fn nonsense_addresses_are_refused_without_repeating_them() {
     for url in ["mysql://me:secret@host/x", "grove.db", "sqlite:", "sqlite::memory:", ""] {
-        let error = Store::open(url, options()).await.unwrap_err();
+        let error = Store::open(url, store_options()).await.unwrap_err();
         assert!(matches!(error, StoreError::BadAddress(_)), "{url}: {error}");
         assert!(!error.to_string().contains("secret"));
     }

@@ -1,13 +1,13 @@
 //! What platforms told us, and what they are told.
 
-use grove_model::{Event, Hints, Incoming, Moment};
-use grove_store::{Accepted, End, NewEvent, Store};
+use grove_model::{IncomingEvent, IncomingPayload, Moment, WorkHints};
+use grove_store::{AcceptedMessage, InboxOutcome, NewEvent, Store};
 use grove_testkit::both_engines;
 use jiff::SignedDuration;
 
-use crate::{open, owner};
+use crate::{open_store, test_owner};
 
-fn event(delivery: &str) -> NewEvent {
+fn new_event(delivery: &str) -> NewEvent {
     let text = |text: &str| text.to_owned();
     NewEvent {
         platform: text("github"),
@@ -17,98 +17,98 @@ fn event(delivery: &str) -> NewEvent {
     }
 }
 
-/// Somebody says something.
-async fn said(store: &Store, via: &str, conversation: &str) -> Accepted {
-    let event = Event::Message { text: "hi".to_owned(), context: None, hints: Hints::default() };
+/// Stores a message of a user.
+async fn accept_message(store: &Store, via: &str, conversation: &str) -> AcceptedMessage {
+    let event = IncomingPayload::Message { text: "hi".to_owned(), context: None, hints: WorkHints::default() };
     let (platform, conversation) = ("github".to_owned(), conversation.to_owned());
     let incoming =
-        Incoming { via: via.to_owned(), platform, conversation, parent: None, user: None, delivery: None, event };
+        IncomingEvent { via: via.to_owned(), platform, conversation, parent: None, user: None, delivery: None, event };
     store.accept_about(&incoming, false, None).await.unwrap()
 }
 
 /// And is answered, with a word on the way.
-async fn answered(store: &Store, said: Accepted) {
+async fn answer_message(store: &Store, said: AcceptedMessage) {
     let waiting = store.waiting_conversations().await.unwrap();
     let waiting = waiting.iter().find(|waiting| waiting.conversation == said.conversation).unwrap();
-    let until = Moment::now().plus(SignedDuration::from_secs(60));
-    let key = store.take_turn(waiting, &owner(1), until).await.unwrap().unwrap();
+    let until = Moment::now().add_duration(SignedDuration::from_secs(60));
+    let key = store.take_turn(waiting, &test_owner(1), until).await.unwrap().unwrap();
     store.begin_message(&key).await.unwrap().unwrap();
-    store.say(&key, said.message, &["on the way".to_owned()]).await.unwrap();
-    store.answer(&key, said.message, Some("the answer"), End::Done).await.unwrap();
+    store.post_notices(&key, said.message, &["on the way".to_owned()]).await.unwrap();
+    store.answer_message(&key, said.message, Some("the answer"), InboxOutcome::Done).await.unwrap();
     store.release_turn(&key).await.unwrap();
 }
 
-async fn unsent(store: &Store) -> Vec<(String, String)> {
-    let unsent = store.unsent("github", 10).await.unwrap();
+async fn unsent_texts(store: &Store) -> Vec<(String, String)> {
+    let unsent = store.next_unsent("github", 10).await.unwrap();
     unsent.into_iter().map(|unsent| (unsent.conversation, unsent.text)).collect()
 }
 
-fn pair(conversation: &str, text: &str) -> (String, String) {
+fn text_pair(conversation: &str, text: &str) -> (String, String) {
     (conversation.to_owned(), text.to_owned())
 }
 
 both_engines! {
     async fn a_delivery_is_kept_once_and_worked_on_once(store: TestStore) {
-        let store = open(&store).await;
-        assert_eq!(store.keep_events(&[event("a"), event("b"), event("a")]).await.unwrap(), [true, true, false]);
-        assert_eq!(store.keep_events(&[event("b"), event("c")]).await.unwrap(), [false, true]);
+        let store = open_store(&store).await;
+        assert_eq!(store.keep_events(&[new_event("a"), new_event("b"), new_event("a")]).await.unwrap(), [true, true, false]);
+        assert_eq!(store.keep_events(&[new_event("b"), new_event("c")]).await.unwrap(), [false, true]);
         let waiting = store.waiting_events("github", None, 10).await.unwrap();
         let names: Vec<&str> = waiting.iter().map(|event| event.delivery.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
         assert!(store.waiting_events("slack", None, 10).await.unwrap().is_empty());
         let until = Moment::now();
-        assert!(store.take_event(&waiting[0], &owner(1), until).await.unwrap());
-        assert!(!store.take_event(&waiting[0], &owner(1), until).await.unwrap(), "somebody was faster");
+        assert!(store.take_event(&waiting[0], &test_owner(1), until).await.unwrap());
+        assert!(!store.take_event(&waiting[0], &test_owner(1), until).await.unwrap(), "somebody was faster");
         store.event_done(waiting[0].id, true, "ignored").await.unwrap();
-        store.event_later(waiting[1].id, until.plus(SignedDuration::from_hours(1)), "busy").await.unwrap();
+        store.event_later(waiting[1].id, until.add_duration(SignedDuration::from_hours(1)), "busy").await.unwrap();
         let waiting = store.waiting_events("github", None, 10).await.unwrap();
         let waiting: Vec<(&str, bool)> =
             waiting.iter().map(|event| (event.delivery.as_str(), event.not_before.is_some())).collect();
         assert_eq!(waiting, [("b", true), ("c", false)]);
         // What is worked off is still known.
-        assert_eq!(store.keep_events(&[event("a")]).await.unwrap(), [false]);
-        assert_eq!(store.forget_events(Moment::now().plus(SignedDuration::from_hours(1))).await.unwrap(), 1);
+        assert_eq!(store.keep_events(&[new_event("a")]).await.unwrap(), [false]);
+        assert_eq!(store.forget_events(Moment::now().add_duration(SignedDuration::from_hours(1))).await.unwrap(), 1);
     }
 
     async fn answers_are_sent_in_the_order_of_their_conversation(store: TestStore) {
-        let store = open(&store).await;
+        let store = open_store(&store).await;
         for conversation in ["a#1", "a#2"] {
-            let said = said(&store, "github", conversation).await;
-            answered(&store, said).await;
+            let said = accept_message(&store, "github", conversation).await;
+            answer_message(&store, said).await;
         }
-        // Whoever is on this machine reads it here.
-        let local = said(&store, "test", "a#3").await;
-        answered(&store, local).await;
-        assert_eq!(unsent(&store).await, [pair("a#1", "on the way"), pair("a#2", "on the way")]);
-        let first = store.unsent("github", 10).await.unwrap().remove(0);
-        let until = Moment::now().plus(SignedDuration::from_secs(60));
-        assert!(store.take_unsent(&first, &owner(1), until).await.unwrap());
-        assert!(!store.take_unsent(&first, &owner(1), until).await.unwrap(), "somebody was faster");
-        // Whoever never failed comes first.
-        let waiting = store.unsent("github", 10).await.unwrap();
-        assert_eq!((waiting[1].id, waiting[1].sender.clone()), (first.id, Some(owner(1))));
+        // The replies of a local conversation are read on this machine, so they are not sent.
+        let local = accept_message(&store, "test", "a#3").await;
+        answer_message(&store, local).await;
+        assert_eq!(unsent_texts(&store).await, [text_pair("a#1", "on the way"), text_pair("a#2", "on the way")]);
+        let first = store.next_unsent("github", 10).await.unwrap().remove(0);
+        let until = Moment::now().add_duration(SignedDuration::from_secs(60));
+        assert!(store.take_unsent(&first, &test_owner(1), until).await.unwrap());
+        assert!(!store.take_unsent(&first, &test_owner(1), until).await.unwrap(), "somebody was faster");
+        // A conversation that never failed comes first.
+        let waiting = store.next_unsent("github", 10).await.unwrap();
+        assert_eq!((waiting[1].id, waiting[1].sender.clone()), (first.id, Some(test_owner(1))));
         store.send_later(first.id, until, "429").await.unwrap();
-        assert_eq!(unsent(&store).await, [pair("a#2", "on the way")], "what is behind it waits too");
-        store.sent(first.id, "[1]").await.unwrap();
-        assert_eq!(unsent(&store).await, [pair("a#1", "the answer"), pair("a#2", "on the way")]);
-        let second = store.unsent("github", 10).await.unwrap().remove(1);
+        assert_eq!(unsent_texts(&store).await, [text_pair("a#2", "on the way")], "what is behind it waits too");
+        store.mark_sent(first.id, "[1]").await.unwrap();
+        assert_eq!(unsent_texts(&store).await, [text_pair("a#1", "the answer"), text_pair("a#2", "on the way")]);
+        let second = store.next_unsent("github", 10).await.unwrap().remove(1);
         store.send_never(second.id, "the issue is gone").await.unwrap();
-        assert_eq!(unsent(&store).await, [pair("a#1", "the answer"), pair("a#2", "the answer")]);
+        assert_eq!(unsent_texts(&store).await, [text_pair("a#1", "the answer"), text_pair("a#2", "the answer")]);
     }
 
     async fn a_growing_answer_is_known_by_its_name(store: TestStore) {
-        let store = open(&store).await;
-        let said = said(&store, "github", "a#1").await;
+        let store = open_store(&store).await;
+        let said = accept_message(&store, "github", "a#1").await;
         store.keep_draft(said.message, "[7]").await.unwrap();
-        answered(&store, said).await;
-        let notice = store.unsent("github", 10).await.unwrap().remove(0);
-        store.sent(notice.id, "[6]").await.unwrap();
-        let answer = store.unsent("github", 10).await.unwrap().remove(0);
+        answer_message(&store, said).await;
+        let notice = store.next_unsent("github", 10).await.unwrap().remove(0);
+        store.mark_sent(notice.id, "[6]").await.unwrap();
+        let answer = store.next_unsent("github", 10).await.unwrap().remove(0);
         assert_eq!((answer.draft.as_deref(), answer.message, answer.had_agent), (Some("[7]"), Some(said.message), false));
-        assert_eq!(store.mark("github", "since").await.unwrap(), None);
+        assert_eq!(store.find_mark("github", "since").await.unwrap(), None);
         for value in ["1", "2"] {
             store.set_mark("github", "since", value).await.unwrap();
         }
-        assert_eq!(store.mark("github", "since").await.unwrap().as_deref(), Some("2"));
+        assert_eq!(store.find_mark("github", "since").await.unwrap().as_deref(), Some("2"));
     }
 }

@@ -1,41 +1,43 @@
-//! What goes wrong when a test wants it to.
+//! Failures that a test plans.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Fault;
-use super::http::{Request, Response};
-use super::rest::problem;
-use super::state::State;
+use super::RequestFault;
+use super::http::{HttpRequest, HttpResponse};
+use super::rest::error_response;
+use super::state::FakeGithubState;
 
-impl Fault {
-    pub fn response(&self) -> Response {
+impl RequestFault {
+    pub fn to_response(&self) -> HttpResponse {
         let secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
-        let after = |response: Response, seconds: &Option<u64>| match seconds {
-            Some(seconds) => response.with("retry-after", &seconds.to_string()),
+        let after = |response: HttpResponse, seconds: &Option<u64>| match seconds {
+            Some(seconds) => response.with_header("retry-after", &seconds.to_string()),
             None => response,
         };
         match self {
-            Fault::TooMany { retry_after } => after(problem(429, "Too many requests"), retry_after),
-            Fault::Secondary { retry_after } => after(problem(403, secondary), retry_after),
-            Fault::UsedUp { seconds } => {
+            RequestFault::TooMany { retry_after } => after(error_response(429, "Too many requests"), retry_after),
+            RequestFault::Secondary { retry_after } => after(error_response(403, secondary), retry_after),
+            RequestFault::UsedUp { seconds } => {
                 let reset = (Timestamp::now().as_second() + seconds).to_string();
-                problem(403, "API rate limit exceeded")
-                    .with("x-ratelimit-remaining", "0")
-                    .with("x-ratelimit-reset", &reset)
+                error_response(403, "API rate limit exceeded")
+                    .with_header("x-ratelimit-remaining", "0")
+                    .with_header("x-ratelimit-reset", &reset)
             }
-            Fault::Status(status) => problem(*status, "Something went wrong"),
-            Fault::Spared | Fault::DropBefore | Fault::DropAfter | Fault::HoldBefore | Fault::HoldAfter => {
-                Response::new(500, "")
-            }
+            RequestFault::Status(status) => error_response(*status, "Something went wrong"),
+            RequestFault::Spared
+            | RequestFault::DropBefore
+            | RequestFault::DropAfter
+            | RequestFault::HoldBefore
+            | RequestFault::HoldAfter => HttpResponse::new(500, ""),
         }
     }
 }
 
-impl State {
-    pub fn next_fault(&mut self, request: &Request) -> Option<Fault> {
+impl FakeGithubState {
+    pub fn next_fault(&mut self, request: &HttpRequest) -> Option<RequestFault> {
         let hits =
             |method: &str, path: &str| (method.is_empty() || method == request.method) && request.path.contains(path);
         let planned =
@@ -45,17 +47,17 @@ impl State {
     }
 }
 
-/// Requests that wait for the test.
+/// Requests that wait until the test releases them.
 #[derive(Default)]
-pub struct Held {
-    /// How many wait, and how often all were let go.
+pub struct HeldRequests {
+    /// How many requests wait, and how often all were released.
     waiting: Mutex<(usize, usize)>,
     changed: Condvar,
 }
 
-impl Held {
-    /// Waits until the test lets go.
-    pub fn hold(&self) {
+impl HeldRequests {
+    /// Waits until the test releases the held requests.
+    pub fn wait_for_release(&self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.0 += 1;
         let round = waiting.1;
@@ -66,8 +68,8 @@ impl Held {
         self.changed.notify_all();
     }
 
-    /// Waits until somebody waits; whether somebody does.
-    pub fn comes(&self, patience: Duration) -> bool {
+    /// Waits until a request is held; returns false after `patience`.
+    pub fn wait_for_held(&self, patience: Duration) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(waiting, patience, |now| now.0 == 0);
         waited.unwrap_or_else(PoisonError::into_inner).0.0 > 0
@@ -77,7 +79,7 @@ impl Held {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.1 += 1;
         self.changed.notify_all();
-        // Until the last has gone, or it would be taken for the next.
+        // Waits until the last held request has left, or it would be taken for the next one.
         drop(self.changed.wait_while(waiting, |now| now.0 > 0));
     }
 }

@@ -1,15 +1,15 @@
-//! The repositories themselves: bare ones, which real git reads and writes over HTTP.
+//! The bare repositories of a fake, which real git reads and writes over HTTP.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::http::{Request, Response};
-use crate::{bare_env, gits};
+use super::http::{HttpRequest, HttpResponse};
+use crate::{bare_env, installed_gits};
 
 /// A file that differs between two commits.
-pub struct Change {
+pub struct FileChange {
     pub status: &'static str,
     pub additions: u64,
     pub deletions: u64,
@@ -18,13 +18,13 @@ pub struct Change {
 }
 
 /// All repositories of a fake, in one folder.
-pub struct Repositories {
+pub struct FakeRepositories {
     root: PathBuf,
     home: PathBuf,
     git: PathBuf,
 }
 
-impl Repositories {
+impl FakeRepositories {
     pub fn new(dir: &Path) -> Self {
         let (root, home) = (dir.join("git"), dir.join("home"));
         fs::create_dir_all(&root).expect("a folder");
@@ -32,61 +32,67 @@ impl Repositories {
         let config = "[user]\n\tname = GitHub\n\temail = noreply@example.com\n[init]\n\tdefaultBranch = main\n\
                       [safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[http]\n\treceivepack = true\n";
         fs::write(home.join(".gitconfig"), config).expect("gitconfig");
-        Self { root, home, git: gits()[0].clone() }
+        Self { root, home, git: installed_gits()[0].clone() }
     }
 
-    pub fn path(&self, repo: &str) -> PathBuf {
+    pub fn repo_path(&self, repo: &str) -> PathBuf {
         self.root.join(format!("{repo}.git"))
     }
 
-    /// A repository with one commit on `main`.
-    pub fn create(&self, repo: &str) {
-        let path = self.path(repo);
-        self.git(&self.root, &["init", "--quiet", "--bare", &path.display().to_string()]);
-        self.commit(repo, "main", None, "README.md", "# A project\n");
+    /// Creates a repository with one commit on `main`.
+    pub fn create_repo(&self, repo: &str) {
+        let path = self.repo_path(repo);
+        self.run_git(&self.root, &["init", "--quiet", "--bare", &path.display().to_string()]);
+        self.commit_file(repo, "main", None, "README.md", "# A project\n");
     }
 
-    pub fn fork(&self, repo: &str, fork: &str) {
-        let (from, to) = (self.path(repo), self.path(fork));
-        self.git(&self.root, &["clone", "--quiet", "--bare", &from.display().to_string(), &to.display().to_string()]);
+    pub fn fork_repo(&self, repo: &str, fork: &str) {
+        let (from, to) = (self.repo_path(repo), self.repo_path(fork));
+        self.run_git(
+            &self.root,
+            &["clone", "--quiet", "--bare", &from.display().to_string(), &to.display().to_string()],
+        );
     }
 
-    pub fn rename(&self, repo: &str, name: &str) {
-        let to = self.path(name);
+    pub fn rename_repo(&self, repo: &str, name: &str) {
+        let to = self.repo_path(name);
         fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
-        fs::rename(self.path(repo), to).expect("renamed");
+        fs::rename(self.repo_path(repo), to).expect("renamed");
     }
 
-    pub fn delete(&self, repo: &str) {
-        fs::remove_dir_all(self.path(repo)).expect("deleted");
+    pub fn delete_repo(&self, repo: &str) {
+        fs::remove_dir_all(self.repo_path(repo)).expect("deleted");
     }
 
-    /// A commit with one file on top of `parent` (default: the branch itself), as the tip of `branch`.
-    pub fn commit(&self, repo: &str, branch: &str, parent: Option<&str>, file: &str, text: &str) -> String {
+    /// Commits one file on top of `parent` (default: the branch itself), as the tip of `branch`.
+    pub fn commit_file(&self, repo: &str, branch: &str, parent: Option<&str>, file: &str, text: &str) -> String {
         let parent = match parent {
-            Some(parent) => self.sha(repo, parent),
-            None => self.sha(repo, &format!("refs/heads/{branch}")),
+            Some(parent) => self.resolve_sha(repo, parent),
+            None => self.resolve_sha(repo, &format!("refs/heads/{branch}")),
         };
-        let blob = output(&mut self.command(&self.path(repo), &["hash-object", "-w", "--stdin"]), text.as_bytes());
+        let blob = read_output(
+            &mut self.git_command(&self.repo_path(repo), &["hash-object", "-w", "--stdin"]),
+            text.as_bytes(),
+        );
         self.commit_index(repo, (branch, file), parent.as_deref(), &format!("100644 {blob}\t{file}\0"))
     }
 
-    /// A commit on top of a branch that gives a file another name.
+    /// Commits the renaming of a file on top of a branch.
     pub fn commit_rename(&self, repo: &str, branch: &str, from: &str, to: &str) -> String {
-        let parent = self.sha(repo, &format!("refs/heads/{branch}")).expect("a branch");
-        let blob = self.git(&self.path(repo), &["rev-parse", &format!("{parent}:{from}")]);
+        let parent = self.resolve_sha(repo, &format!("refs/heads/{branch}")).expect("a branch");
+        let blob = self.run_git(&self.repo_path(repo), &["rev-parse", &format!("{parent}:{from}")]);
         let changes = format!("0 {}\t{from}\0100644 {blob}\t{to}\0", "0".repeat(40));
         self.commit_index(repo, (branch, to), Some(&parent), &changes)
     }
 
-    /// A commit of the parent's tree with changes for `git update-index --index-info`, as the tip of `branch`.
+    /// Commits the parent's tree with changes for `git update-index --index-info`, as the tip of `branch`.
     fn commit_index(&self, repo: &str, (branch, subject): (&str, &str), parent: Option<&str>, changes: &str) -> String {
-        let path = self.path(repo);
+        let path = self.repo_path(repo);
         let index = path.join("fake-index");
         let _ = fs::remove_file(&index);
         let with_index = |args: &[&str], input: &str| {
-            let mut command = self.command(&path, args);
-            output(command.env("GIT_INDEX_FILE", &index), input.as_bytes())
+            let mut command = self.git_command(&path, args);
+            read_output(command.env("GIT_INDEX_FILE", &index), input.as_bytes())
         };
         if let Some(parent) = parent {
             with_index(&["read-tree", parent], "");
@@ -95,47 +101,47 @@ impl Repositories {
         let tree = with_index(&["write-tree"], "");
         let mut args = vec!["commit-tree", tree.as_str(), "-m", subject];
         args.extend(parent.into_iter().flat_map(|parent| ["-p", parent]));
-        let commit = self.git(&path, &args);
-        self.git(&path, &["update-ref", &format!("refs/heads/{branch}"), &commit]);
+        let commit = self.run_git(&path, &args);
+        self.run_git(&path, &["update-ref", &format!("refs/heads/{branch}"), &commit]);
         commit
     }
 
     /// Merges a commit into a branch, with a merge commit or as one new commit.
-    pub fn merge(&self, repo: &str, branch: &str, head: &str, squash: bool) -> String {
-        let path = self.path(repo);
-        let base = self.sha(repo, branch).expect("a base");
-        let tree = self.git(&path, &["merge-tree", "--write-tree", &base, head]);
+    pub fn merge_commit(&self, repo: &str, branch: &str, head: &str, squash: bool) -> String {
+        let path = self.repo_path(repo);
+        let base = self.resolve_sha(repo, branch).expect("a base");
+        let tree = self.run_git(&path, &["merge-tree", "--write-tree", &base, head]);
         let mut args = vec!["commit-tree", tree.as_str(), "-m", "Merge", "-p", base.as_str()];
         if !squash {
             args.extend(["-p", head]);
         }
-        let commit = self.git(&path, &args);
-        self.git(&path, &["update-ref", &format!("refs/heads/{branch}"), &commit]);
+        let commit = self.run_git(&path, &args);
+        self.run_git(&path, &["update-ref", &format!("refs/heads/{branch}"), &commit]);
         commit
     }
 
-    /// Where `refs/pull/N/head` is from now on.
+    /// Sets `refs/pull/N/head`.
     pub fn set_pull_head(&self, repo: &str, from: &str, number: u64, sha: &str) {
-        let path = self.path(repo);
+        let path = self.repo_path(repo);
         if from != repo {
-            let from = self.path(from).display().to_string();
-            self.git(&path, &["fetch", "--quiet", "--no-tags", &from, sha]);
+            let from = self.repo_path(from).display().to_string();
+            self.run_git(&path, &["fetch", "--quiet", "--no-tags", &from, sha]);
         }
-        self.git(&path, &["update-ref", &format!("refs/pull/{number}/head"), sha]);
+        self.run_git(&path, &["update-ref", &format!("refs/pull/{number}/head"), sha]);
     }
 
-    pub fn sha(&self, repo: &str, revision: &str) -> Option<String> {
+    pub fn resolve_sha(&self, repo: &str, revision: &str) -> Option<String> {
         let revision = format!("{revision}^{{commit}}");
-        let mut command = self.command(&self.path(repo), &["rev-parse", "--verify", "--quiet", &revision]);
+        let mut command = self.git_command(&self.repo_path(repo), &["rev-parse", "--verify", "--quiet", &revision]);
         let output = command.output().expect("git starts");
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Every file that differs.
-    pub fn changes(&self, repo: &str, base: &str, head: &str) -> Vec<Change> {
-        let (path, range) = (self.path(repo), format!("{base}...{head}"));
-        let numbers = self.git(&path, &["diff", "--numstat", "-z", "--find-renames", &range]);
-        let status = self.git(&path, &["diff", "--name-status", "-z", "--find-renames", &range]);
+    /// Lists every file that differs.
+    pub fn changed_files(&self, repo: &str, base: &str, head: &str) -> Vec<FileChange> {
+        let (path, range) = (self.repo_path(repo), format!("{base}...{head}"));
+        let numbers = self.run_git(&path, &["diff", "--numstat", "-z", "--find-renames", &range]);
+        let status = self.run_git(&path, &["diff", "--name-status", "-z", "--find-renames", &range]);
         let (mut numbers, mut status) = (numbers.split('\0'), status.split('\0'));
         let mut changes = Vec::new();
         while let Some(letter) = status.next().filter(|letter| !letter.is_empty()) {
@@ -145,7 +151,7 @@ impl Repositories {
             let mut counts = numbers.next().expect("counts").split('\t').map(|count| count.parse().unwrap_or_default());
             let (additions, deletions) = (counts.next().unwrap_or_default(), counts.next().unwrap_or_default());
             if is_renamed {
-                // Both names stand by themselves.
+                // The two names of a rename are fields of their own.
                 numbers.by_ref().take(2).for_each(drop);
             }
             let status = match &letter[..1] {
@@ -154,24 +160,24 @@ impl Repositories {
                 "R" => "renamed",
                 _ => "modified",
             };
-            changes.push(Change { status, additions, deletions, file, previous_file });
+            changes.push(FileChange { status, additions, deletions, file, previous_file });
         }
         changes
     }
 
-    pub fn git(&self, dir: &Path, args: &[&str]) -> String {
-        output(&mut self.command(dir, args), b"")
+    pub fn run_git(&self, dir: &Path, args: &[&str]) -> String {
+        read_output(&mut self.git_command(dir, args), b"")
     }
 
-    fn command(&self, dir: &Path, args: &[&str]) -> Command {
+    fn git_command(&self, dir: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(&self.git);
         command.env_clear().envs(bare_env(&self.home)).current_dir(dir).args(args);
         command
     }
 
-    /// A request of git, answered by git itself.
-    pub fn answer(&self, request: &Request, login: &str) -> Response {
-        let mut command = self.command(&self.root, &["http-backend"]);
+    /// Answers a request of git with git's own HTTP backend.
+    pub fn serve_git_request(&self, request: &HttpRequest, login: &str) -> HttpResponse {
+        let mut command = self.git_command(&self.root, &["http-backend"]);
         command
             .env("GIT_PROJECT_ROOT", &self.root)
             .env("GIT_HTTP_EXPORT_ALL", "1")
@@ -180,42 +186,42 @@ impl Repositories {
             .env("QUERY_STRING", &request.query)
             .env("REMOTE_USER", login)
             .env("REMOTE_ADDR", "127.0.0.1")
-            .env("CONTENT_TYPE", request.header("content-type").unwrap_or_default())
+            .env("CONTENT_TYPE", request.header_value("content-type").unwrap_or_default())
             .env("CONTENT_LENGTH", request.body.len().to_string());
         for (header, variable) in [("content-encoding", "HTTP_CONTENT_ENCODING"), ("git-protocol", "GIT_PROTOCOL")] {
-            if let Some(value) = request.header(header) {
+            if let Some(value) = request.header_value(header) {
                 command.env(variable, value);
             }
         }
-        let output = run(&mut command, &request.body);
+        let output = run_with_input(&mut command, &request.body);
         let split = output.stdout.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(output.stdout.len());
         let (head, body) = output.stdout.split_at(split);
-        let mut response = Response::new(200, body.get(4..).unwrap_or_default());
+        let mut response = HttpResponse::new(200, body.get(4..).unwrap_or_default());
         for line in String::from_utf8_lossy(head).lines() {
             let Some((name, value)) = line.split_once(": ") else { continue };
             match name.to_ascii_lowercase().as_str() {
                 "status" => response.status = value[..3].parse().expect("a status"),
-                _ => response = response.with(name, value),
+                _ => response = response.with_header(name, value),
             }
         }
         response
     }
 }
 
-fn run(command: &mut Command, input: &[u8]) -> std::process::Output {
+fn run_with_input(command: &mut Command, input: &[u8]) -> std::process::Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("git starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_vec();
-    // It may answer before it has read everything.
+    // Git may answer before it has read everything.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().expect("git ends");
     writer.join().expect("written");
     output
 }
 
-fn output(command: &mut Command, input: &[u8]) -> String {
-    let output = run(command, input);
+fn read_output(command: &mut Command, input: &[u8]) -> String {
+    let output = run_with_input(command, input);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {stderr}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()

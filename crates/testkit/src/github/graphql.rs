@@ -1,28 +1,28 @@
-//! GraphQL, as far as a bot uses it: what a pull request closes, and who changed a text last.
+//! GraphQL, as far as a bot uses it: the issues that a pull request closes, and the last editor of a text.
 
 use serde_json::{Value, json};
 
-use super::http::Response;
-use super::state::{Comment, State, Thread};
+use super::http::HttpResponse;
+use super::state::{FakeComment, FakeGithubState, FakeThread};
 
-impl Thread {
+impl FakeThread {
     pub fn node_id(&self) -> String {
         format!("T_{}", self.id)
     }
 }
 
-impl Comment {
+impl FakeComment {
     pub fn node_id(&self) -> String {
         format!("C_{}", self.id)
     }
 }
 
-fn failed(kind: &str, message: &str) -> Response {
-    Response::json(200, &json!({ "data": null, "errors": [{ "type": kind, "message": message }] }))
+fn graphql_error(kind: &str, message: &str) -> HttpResponse {
+    HttpResponse::from_json(200, &json!({ "data": null, "errors": [{ "type": kind, "message": message }] }))
 }
 
-impl State {
-    pub fn graphql(&self, body: &Value) -> Response {
+impl FakeGithubState {
+    pub fn answer_graphql(&self, body: &Value) -> HttpResponse {
         let (query, variables) = (body["query"].as_str().unwrap_or_default(), &body["variables"]);
         if query.contains("closingIssuesReferences") {
             return self.closing_references(variables);
@@ -30,10 +30,10 @@ impl State {
         if query.contains("nodes(ids: $ids)") && query.contains("lastEditedAt") {
             return self.last_edits(variables);
         }
-        failed("UNKNOWN", "the fake does not know this query")
+        graphql_error("UNKNOWN", "the fake does not know this query")
     }
 
-    fn closing_references(&self, variables: &Value) -> Response {
+    fn closing_references(&self, variables: &Value) -> HttpResponse {
         let name = format!(
             "{}/{}",
             variables["owner"].as_str().unwrap_or_default(),
@@ -41,20 +41,20 @@ impl State {
         );
         let number = variables["number"].as_u64().unwrap_or_default();
         let Ok(thread) = self.find_pull(&name, &number.to_string()) else {
-            return failed("NOT_FOUND", "Could not resolve to a PullRequest");
+            return graphql_error("NOT_FOUND", "Could not resolve to a PullRequest");
         };
         let closes = thread.pull.iter().flat_map(|pull| &pull.closes);
         let nodes: Vec<Value> =
             closes.map(|(repo, number)| json!({ "number": number, "repository": { "nameWithOwner": repo } })).collect();
         let references = json!({ "closingIssuesReferences": { "nodes": nodes } });
-        Response::json(200, &json!({ "data": { "repository": { "pullRequest": references } } }))
+        HttpResponse::from_json(200, &json!({ "data": { "repository": { "pullRequest": references } } }))
     }
 
-    /// One node for each id, in their order; `null` and an error for an id that is not known.
-    fn last_edits(&self, variables: &Value) -> Response {
+    /// Returns one node for each id, in their order; `null` and an error for an unknown id.
+    fn last_edits(&self, variables: &Value) -> HttpResponse {
         let ids: Vec<&str> = variables["ids"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if ids.len() > 100 {
-            return failed("ARGUMENT_LIMIT", "You may not provide more than 100 node ids");
+            return graphql_error("ARGUMENT_LIMIT", "You may not provide more than 100 node ids");
         }
         let nodes: Vec<Value> = ids.iter().map(|id| self.node_json(id)).collect();
         let unknown = ids.iter().zip(&nodes).filter(|(_, node)| node.is_null());
@@ -65,7 +65,7 @@ impl State {
         if !errors.is_empty() {
             answer["errors"] = json!(errors);
         }
-        Response::json(200, &answer)
+        HttpResponse::from_json(200, &answer)
     }
 
     fn node_json(&self, id: &str) -> Value {
@@ -89,7 +89,7 @@ impl State {
         Value::Null
     }
 
-    /// An account as GraphQL writes it; `null` for one that is gone.
+    /// Returns an account as GraphQL writes it; `null` for a deleted one.
     fn actor_json(&self, login: &str) -> Value {
         let Some(user) = self.users.get(&login.to_lowercase()) else { return Value::Null };
         json!({ "__typename": user.kind, "login": user.login.trim_end_matches("[bot]"), "databaseId": user.id })

@@ -1,13 +1,13 @@
-//! As much of an HTTP server as a fake needs.
+//! A small HTTP server, with no more than a fake needs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What somebody asks for.
+/// A request of a client.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct HttpRequest {
     pub method: String,
     /// Without the query.
     pub path: String,
@@ -17,49 +17,49 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
-    pub fn header(&self, name: &str) -> Option<&str> {
+impl HttpRequest {
+    pub fn header_value(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A part of the query, unescaped.
-    pub fn asked(&self, name: &str) -> Option<String> {
+    /// Returns a parameter of the query, unescaped.
+    pub fn query_value(&self, name: &str) -> Option<String> {
         let parts = self.query.split('&').filter_map(|part| part.split_once('='));
-        parts.filter(|(known, _)| *known == name).map(|(_, value)| unescaped(value)).next()
+        parts.filter(|(known, _)| *known == name).map(|(_, value)| unescape_url(value)).next()
     }
 
-    pub fn number(&self, name: &str) -> Option<usize> {
-        self.asked(name)?.parse().ok()
+    pub fn query_number(&self, name: &str) -> Option<usize> {
+        self.query_value(name)?.parse().ok()
     }
 }
 
-/// What is answered.
+/// A response to a client.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct HttpResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Response {
+impl HttpResponse {
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: Vec::new(), body: body.into() }
     }
 
-    pub fn json(status: u16, body: &serde_json::Value) -> Self {
-        Self::new(status, body.to_string()).with("content-type", "application/json; charset=utf-8")
+    pub fn from_json(status: u16, body: &serde_json::Value) -> Self {
+        Self::new(status, body.to_string()).with_header("content-type", "application/json; charset=utf-8")
     }
 
-    pub fn with(mut self, name: &str, value: &str) -> Self {
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 }
 
-/// Serves until `ending`; `None` as an answer drops the connection.
-pub fn serve<F>(listener: TcpListener, ending: Arc<AtomicBool>, answer: F)
+/// Serves requests until `ending` is set; a handler that returns `None` drops the connection.
+pub fn serve_requests<F>(listener: TcpListener, ending: Arc<AtomicBool>, answer: F)
 where
-    F: Fn(&Request) -> Option<Response> + Send + Sync + 'static,
+    F: Fn(&HttpRequest) -> Option<HttpResponse> + Send + Sync + 'static,
 {
     let answer = Arc::new(answer);
     std::thread::spawn(move || {
@@ -70,17 +70,17 @@ where
             let Ok(stream) = stream else { continue };
             let answer = answer.clone();
             std::thread::spawn(move || {
-                // Whoever goes away in the middle is not waited for.
-                let _ = connection(stream, &*answer);
+                // A client that disconnects in the middle is no error.
+                let _ = handle_connection(stream, &*answer);
             });
         }
     });
 }
 
-fn connection(stream: TcpStream, answer: &dyn Fn(&Request) -> Option<Response>) -> io::Result<()> {
+fn handle_connection(stream: TcpStream, answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut reader, mut writer) = (BufReader::new(stream.try_clone()?), stream);
-    while let Some(request) = read(&mut reader, &mut writer)? {
+    while let Some(request) = read_request(&mut reader, &mut writer)? {
         let Some(response) = answer(&request) else {
             return writer.shutdown(std::net::Shutdown::Both);
         };
@@ -96,45 +96,51 @@ fn connection(stream: TcpStream, answer: &dyn Fn(&Request) -> Option<Response>) 
     Ok(())
 }
 
-fn bad(what: &str) -> io::Error {
+fn invalid_data_error(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
-fn read(reader: &mut BufReader<TcpStream>, writer: &mut TcpStream) -> io::Result<Option<Request>> {
+fn read_request(reader: &mut BufReader<TcpStream>, writer: &mut TcpStream) -> io::Result<Option<HttpRequest>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
     }
     let mut words = line.split_whitespace();
-    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Err(bad("no request")) };
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return Err(invalid_data_error("no request"));
+    };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let mut request =
-        Request { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), ..Request::default() };
+    let mut request = HttpRequest {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        ..HttpRequest::default()
+    };
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         request.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    if request.header("expect").is_some() {
+    if request.header_value("expect").is_some() {
         writer.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
-    if request.header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
-        request.body = chunks(reader)?;
-    } else if let Some(length) = request.header("content-length") {
-        request.body = vec![0; length.parse().map_err(|_| bad("no length"))?];
+    if request.header_value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+        request.body = read_chunks(reader)?;
+    } else if let Some(length) = request.header_value("content-length") {
+        request.body = vec![0; length.parse().map_err(|_| invalid_data_error("no length"))?];
         reader.read_exact(&mut request.body)?;
     }
     Ok(Some(request))
 }
 
-fn chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
+fn read_chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         let digits = line.trim().split(';').next().unwrap_or_default();
-        let length = usize::from_str_radix(digits, 16).map_err(|_| bad("no chunk"))?;
+        let length = usize::from_str_radix(digits, 16).map_err(|_| invalid_data_error("no chunk"))?;
         let start = body.len();
         body.resize(start + length + 2, 0);
         reader.read_exact(&mut body[start..])?;
@@ -145,7 +151,7 @@ fn chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
     }
 }
 
-pub fn unescaped(text: &str) -> String {
+pub fn unescape_url(text: &str) -> String {
     let (mut out, mut bytes) = (Vec::new(), text.bytes());
     while let Some(byte) = bytes.next() {
         match byte {
@@ -161,8 +167,8 @@ pub fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Base 64, of either alphabet.
-pub fn base64(text: &str) -> Option<Vec<u8>> {
+/// Decodes Base64, of either alphabet.
+pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let (mut out, mut bits, mut held) = (Vec::new(), 0u32, 0u32);
     for byte in text.trim_end_matches('=').bytes() {
         let digit = match byte {

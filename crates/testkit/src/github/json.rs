@@ -1,17 +1,17 @@
-//! What is remembered, as GitHub writes it.
+//! The state of a fake as GitHub's JSON.
 
 use serde_json::{Value, json};
 
-use super::state::{Comment, State, Thread, User};
+use super::state::{FakeComment, FakeGithubState, FakeThread, FakeUser};
 
-impl State {
+impl FakeGithubState {
     pub fn user_json(&self, login: &str) -> Value {
         match self.users.get(&login.to_lowercase()) {
-            Some(User { id, login, kind }) => {
+            Some(FakeUser { id, login, kind }) => {
                 json!({ "id": id, "login": login, "type": kind, "node_id": format!("U_{id}"), "site_admin": false,
                     "avatar_url": format!("{}/avatars/{id}", self.address), "user_view_type": "public" })
             }
-            // The account is gone.
+            // The account was deleted.
             None => Value::Null,
         }
     }
@@ -25,11 +25,11 @@ impl State {
             "default_branch": repo.default_branch, "visibility": if repo.public { "public" } else { "private" } })
     }
 
-    fn labels_json(thread: &Thread) -> Value {
+    fn labels_json(thread: &FakeThread) -> Value {
         thread.labels.iter().map(|label| json!({ "name": label, "color": "ededed", "description": null })).collect()
     }
 
-    pub fn issue_json(&self, repo: &str, thread: &Thread) -> Value {
+    pub fn issue_json(&self, repo: &str, thread: &FakeThread) -> Value {
         let path = format!("{}/repos/{repo}", self.address);
         let number = thread.number;
         let mut issue = json!({ "id": thread.id, "node_id": thread.node_id(), "number": number, "title": thread.title, "body": thread.body,
@@ -45,8 +45,8 @@ impl State {
         issue
     }
 
-    /// As a single one, or as one of a list, which says less.
-    pub fn pull_json(&self, repo: &str, thread: &Thread, whole: bool) -> Value {
+    /// Returns a pull request, `whole` or with the fewer fields that it has in a list.
+    pub fn pull_json(&self, repo: &str, thread: &FakeThread, whole: bool) -> Value {
         let pull = thread.pull.as_ref().expect("a pull request");
         let end = |name: &str, branch: &str, sha: &str| {
             let owner = name.split('/').next().unwrap_or_default();
@@ -68,7 +68,7 @@ impl State {
         json
     }
 
-    pub fn comment_json(&self, repo: &str, number: u64, comment: &Comment) -> Value {
+    pub fn comment_json(&self, repo: &str, number: u64, comment: &FakeComment) -> Value {
         let path = format!("{}/repos/{repo}", self.address);
         let eyes = comment.reactions.iter().filter(|(_, content)| content == "eyes").count();
         let mut json = json!({ "id": comment.id, "node_id": comment.node_id(), "body": comment.body, "user": self.user_json(&comment.author),
@@ -89,7 +89,7 @@ impl State {
         json
     }
 
-    pub fn review_json(&self, comment: &Comment) -> Value {
+    pub fn review_json(&self, comment: &FakeComment) -> Value {
         json!({ "id": comment.id, "node_id": comment.node_id(), "body": comment.body, "user": self.user_json(&comment.author), "state": "commented",
             "submitted_at": comment.created_at, "author_association": "NONE" })
     }

@@ -1,7 +1,7 @@
-//! One GitHub for tests: its API, its webhooks and its git, on loopback, with a memory.
+//! A fake GitHub for tests: its API, its webhooks and its git, on loopback, with state.
 //!
-//! People act in it by name: `github.comment("alice", 42, "@grove fix this")`. What they do is told
-//! to the hooks, and what the bot does through the API is, too. Real git clones from it and pushes to
+//! People act in it by name: `github.comment("alice", 42, "@grove fix this")`. Their actions are sent
+//! to the hooks, and so are the bot's actions through the API. Real git clones from it and pushes to
 //! it with a token as its password.
 
 mod admin;
@@ -27,49 +27,49 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tempfile::TempDir;
 
-use faults::Held;
-use git::Repositories;
-use hooks::Hooks;
-pub use hooks::{Delivery, signature};
-pub use people::Said;
-use state::{App, Planned, Repo, State, Token};
+use faults::HeldRequests;
+use git::FakeRepositories;
+use hooks::FakeHooks;
+pub use hooks::{HookDelivery, sign_body};
+pub use people::CommentView;
+use state::{FakeApp, FakeGithubState, FakeRepo, FakeToken, PlannedFault};
 
-/// A GitHub, seen from one of its repositories. Clones are the same one.
+/// A fake GitHub, seen from one of its repositories. Clones share the same server.
 #[derive(Clone)]
 pub struct FakeGithub {
-    server: Arc<Server>,
+    server: Arc<FakeServer>,
     repo: String,
 }
 
-struct Server {
-    inner: Arc<Inner>,
+struct FakeServer {
+    inner: Arc<FakeGithubInner>,
     ending: Arc<AtomicBool>,
     dir: TempDir,
 }
 
-struct Inner {
-    state: Mutex<State>,
-    repos: Repositories,
-    hooks: Hooks,
-    held: Held,
+struct FakeGithubInner {
+    state: Mutex<FakeGithubState>,
+    repos: FakeRepositories,
+    hooks: FakeHooks,
+    held: HeldRequests,
 }
 
-/// What was asked of the API, or of git.
+/// A request to the API, or of git.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub method: String,
     pub path: String,
-    /// The login whose token was shown; empty if none was.
+    /// The login of the request's token; empty if it had none.
     pub caller: String,
     /// 0 if the connection was dropped before anything was done.
     pub status: u16,
     pub body: String,
 }
 
-/// Something that goes wrong.
+/// A failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// None: another one is to hit the request behind this one.
+pub enum RequestFault {
+    /// No failure: the next planned one hits the request after this one.
     Spared,
     /// 429.
     TooMany {
@@ -86,51 +86,55 @@ pub enum Fault {
     Status(u16),
     /// The connection breaks before anything is done.
     DropBefore,
-    /// It is done, and the connection breaks before that is said.
+    /// The request is carried out, and the connection breaks before the response.
     DropAfter,
-    /// As `DropBefore`, but not before the test lets go: [`FakeGithub::let_go`].
+    /// As `DropBefore`, but not before the test releases the request: [`FakeGithub::let_go`].
     HoldBefore,
-    /// As `DropAfter`, but not before the test lets go.
+    /// As `DropAfter`, but not before the test releases the request.
     HoldAfter,
 }
 
-/// The account that the bot speaks with.
-pub const BOT: &str = "grove-bot";
+/// The account of the bot.
+pub const BOT_LOGIN: &str = "grove-bot";
 
 impl FakeGithub {
-    /// A GitHub with one repository, which `BOT` may write to.
+    /// Starts a GitHub with one repository, which `BOT_LOGIN` may write to.
     pub fn start(repo: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("grove-github-").tempdir().expect("a temporary directory");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let state = Mutex::new(State { address, ..State::default() });
-        let inner =
-            Arc::new(Inner { state, repos: Repositories::new(dir.path()), hooks: Hooks::new(), held: Held::default() });
+        let state = Mutex::new(FakeGithubState { address, ..FakeGithubState::default() });
+        let inner = Arc::new(FakeGithubInner {
+            state,
+            repos: FakeRepositories::new(dir.path()),
+            hooks: FakeHooks::new(),
+            held: HeldRequests::default(),
+        });
         let (ending, serving) = (Arc::new(AtomicBool::new(false)), inner.clone());
-        http::serve(listener, ending.clone(), move |request| serving.answer(request));
-        let server = Arc::new(Server { inner, ending, dir });
+        http::serve_requests(listener, ending.clone(), move |request| serving.answer_request(request));
+        let server = Arc::new(FakeServer { inner, ending, dir });
         let github = Self { server, repo: repo.to_owned() };
-        github.add(repo, None);
-        github.user(BOT, "write");
+        github.add_repo(repo, None);
+        github.add_user(BOT_LOGIN, "write");
         github
     }
 
-    /// Another repository of the same GitHub.
-    pub fn another(&self, repo: &str) -> Self {
-        self.add(repo, None);
+    /// Creates another repository on the same GitHub.
+    pub fn another_repo(&self, repo: &str) -> Self {
+        self.add_repo(repo, None);
         let other = Self { repo: repo.to_owned(), ..self.clone() };
-        other.user(BOT, "write");
+        other.add_user(BOT_LOGIN, "write");
         other
     }
 
-    fn add(&self, name: &str, fork_of: Option<&str>) {
+    fn add_repo(&self, name: &str, fork_of: Option<&str>) {
         match fork_of {
-            None => self.inner().repos.create(name),
-            Some(parent) => self.inner().repos.fork(parent, name),
+            None => self.inner().repos.create_repo(name),
+            Some(parent) => self.inner().repos.fork_repo(parent, name),
         }
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let id = state.new_id();
-        let repo = Repo {
+        let repo = FakeRepo {
             id,
             name: name.to_owned(),
             public: false,
@@ -144,174 +148,174 @@ impl FakeGithub {
         state.repos.insert(name.to_lowercase(), repo);
     }
 
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> &FakeGithubInner {
         &self.server.inner
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.inner().state()
+    fn lock_state(&self) -> MutexGuard<'_, FakeGithubState> {
+        self.inner().lock_state()
     }
 
-    /// `owner/name`.
-    pub fn repo(&self) -> &str {
+    /// Returns `owner/name`.
+    pub fn repo_name(&self) -> &str {
         &self.repo
     }
 
-    /// The root of the API.
+    /// Returns the root of the API.
     pub fn api_url(&self) -> String {
-        self.state().address.clone()
+        self.lock_state().address.clone()
     }
 
     pub fn clone_url(&self) -> String {
         format!("{}/{}.git", self.api_url(), self.repo)
     }
 
-    /// The bare repository itself.
-    pub fn bare(&self) -> PathBuf {
-        self.inner().repos.path(&self.repo)
+    /// Returns the path of the bare repository.
+    pub fn bare_path(&self) -> PathBuf {
+        self.inner().repos.repo_path(&self.repo)
     }
 
-    /// A folder that goes with the fake.
-    pub fn dir(&self) -> PathBuf {
+    /// Returns a folder that is deleted with the fake.
+    pub fn temp_dir(&self) -> PathBuf {
         self.server.dir.path().to_owned()
     }
 
-    /// Everybody may read.
-    pub fn public(&self) {
-        self.state().repo(&self.repo).public = true;
+    /// Makes the repository readable for all users.
+    pub fn make_public(&self) {
+        self.lock_state().repo_mut(&self.repo).public = true;
     }
 
-    /// Somebody with a role here: `admin`, `maintain`, `write`, `triage`, `read`.
-    pub fn user(&self, login: &str, role: &'static str) -> u64 {
-        let mut state = self.state();
-        let id = state.user(login).id;
-        state.repo(&self.repo).roles.insert(login.to_lowercase(), role);
+    /// Adds a user with a role in the repository: `admin`, `maintain`, `write`, `triage`, `read`.
+    pub fn add_user(&self, login: &str, role: &'static str) -> u64 {
+        let mut state = self.lock_state();
+        let id = state.find_or_add_user(login).id;
+        state.repo_mut(&self.repo).roles.insert(login.to_lowercase(), role);
         id
     }
 
-    /// Somebody without any, who may read if everybody may.
-    pub fn outsider(&self, login: &str) -> u64 {
-        self.state().user(login).id
+    /// Adds a user without a role, who may read only a public repository.
+    pub fn add_outsider(&self, login: &str) -> u64 {
+        self.lock_state().find_or_add_user(login).id
     }
 
-    /// The account goes; what it wrote stays.
+    /// Deletes an account; its texts stay.
     pub fn delete_user(&self, login: &str) {
-        self.state().users.remove(&login.to_lowercase());
+        self.lock_state().users.remove(&login.to_lowercase());
     }
 
-    /// A classic token of somebody's, good for ever.
-    pub fn token(&self, login: &str) -> String {
+    /// Creates a classic token of a user, which never expires.
+    pub fn create_token(&self, login: &str) -> String {
         let scopes = Some("repo, workflow".to_owned());
-        self.new_token("ghp_fake", Token { login: login.to_owned(), until: None, scopes })
+        self.new_token("ghp_fake", FakeToken { login: login.to_owned(), until: None, scopes })
     }
 
-    /// No token is good any more.
+    /// Makes all tokens invalid.
     pub fn revoke_tokens(&self) {
-        self.state().tokens.clear();
+        self.lock_state().tokens.clear();
     }
 
-    /// An App, installed in all repositories; its private key is [`FakeGithub::APP_KEY`].
-    pub fn app(&self, id: u64, slug: &str) {
-        let mut state = self.state();
+    /// Installs an App in all repositories; its private key is [`FakeGithub::APP_PRIVATE_KEY`].
+    pub fn install_app(&self, id: u64, slug: &str) {
+        let mut state = self.lock_state();
         let installation = state.new_id();
-        state.user(&format!("{slug}[bot]"));
+        state.find_or_add_user(&format!("{slug}[bot]"));
         let tokens_last = SignedDuration::from_hours(1);
         let may = [("metadata", "read"), ("issues", "write"), ("pull_requests", "write"), ("contents", "write")];
         let permissions = may.map(|(name, word)| (name.to_owned(), word.to_owned())).into();
-        let events = admin::EVENTS.map(str::to_owned).to_vec();
-        state.app = Some(App { id, slug: slug.to_owned(), installation, tokens_last, permissions, events });
+        let events = admin::BOT_EVENTS.map(str::to_owned).to_vec();
+        state.app = Some(FakeApp { id, slug: slug.to_owned(), installation, tokens_last, permissions, events });
     }
 
-    /// Tokens of the App from now on are good for so many seconds.
+    /// Limits new tokens of the App to so many seconds.
     pub fn app_tokens_last(&self, seconds: i64) {
-        if let Some(app) = &mut self.state().app {
+        if let Some(app) = &mut self.lock_state().app {
             app.tokens_last = SignedDuration::from_secs(seconds);
         }
     }
 
-    /// The id of the App's installation.
-    pub fn installation(&self) -> u64 {
-        self.state().app.as_ref().expect("an App").installation
+    /// Returns the id of the App's installation.
+    pub fn installation_id(&self) -> u64 {
+        self.lock_state().app.as_ref().expect("an App").installation
     }
 
-    pub const APP_KEY: &str = include_str!("app-key.pem");
+    pub const APP_PRIVATE_KEY: &str = include_str!("app-key.pem");
 
-    /// Tells everything to this address from now on.
-    pub fn webhook(&self, url: &str, secret: &str) {
-        self.inner().hooks.add(url, secret);
+    /// Sends all events to this address from now on.
+    pub fn add_webhook(&self, url: &str, secret: &str) {
+        self.inner().hooks.add_hook(url, secret);
     }
 
-    /// Tells it to this address instead, also what is told again.
+    /// Changes the address of a webhook, also for redeliveries.
     pub fn move_webhook(&self, from: &str, to: &str) {
-        self.inner().hooks.rename(from, to);
+        self.inner().hooks.change_hook_url(from, to);
     }
 
     pub fn without_webhooks(&self) {
-        self.inner().hooks.clear();
+        self.inner().hooks.remove_all_hooks();
     }
 
-    /// What was told so far.
-    pub fn deliveries(&self) -> Vec<Delivery> {
-        self.inner().hooks.sent()
+    /// Returns the deliveries so far.
+    pub fn deliveries(&self) -> Vec<HookDelivery> {
+        self.inner().hooks.sent_deliveries()
     }
 
-    /// Tells something again, and what was answered.
+    /// Sends a delivery again, and returns the status.
     pub fn redeliver(&self, id: &str) -> u16 {
-        self.inner().hooks.again(id)
+        self.inner().hooks.redeliver_by_id(id)
     }
 
-    /// Tells something again as if it were new, and what was answered.
-    pub fn replay(&self, delivery: &Delivery) -> u16 {
-        self.inner().hooks.replay(delivery)
+    /// Sends a delivery again as if it were new, and returns the status.
+    pub fn replay(&self, delivery: &HookDelivery) -> u16 {
+        self.inner().hooks.replay_as_new(delivery)
     }
 
-    /// The next requests fail.
-    pub fn fail_next(&self, times: usize, fault: Fault) {
+    /// Makes the next requests fail.
+    pub fn fail_next(&self, times: usize, fault: RequestFault) {
         self.fail_next_of("", "", times, fault);
     }
 
-    /// Nothing fails any more.
+    /// Removes all planned failures.
     pub fn faults_over(&self) {
-        self.state().faults.clear();
+        self.lock_state().faults.clear();
     }
 
-    /// The next requests with this method whose path contains this fail.
-    pub fn fail_next_of(&self, method: &str, path: &str, times: usize, fault: Fault) {
-        self.state().faults.push(Planned { method: method.to_owned(), path: path.to_owned(), times, fault });
+    /// Makes the next requests with this method fail whose path contains `path`.
+    pub fn fail_next_of(&self, method: &str, path: &str, times: usize, fault: RequestFault) {
+        self.lock_state().faults.push(PlannedFault { method: method.to_owned(), path: path.to_owned(), times, fault });
     }
 
-    /// Waits until a request is held; whether one is.
+    /// Waits until a request is held; returns false after `patience`.
     pub fn holds_soon(&self, patience: Duration) -> bool {
-        self.inner().held.comes(patience)
+        self.inner().held.wait_for_held(patience)
     }
 
-    /// Lets all go that is held.
+    /// Releases all held requests.
     pub fn let_go(&self) {
         self.inner().held.let_go();
     }
 
-    /// What was asked so far.
-    pub fn requests(&self) -> Vec<Asked> {
-        self.state().requests.clone()
+    /// Returns the requests so far.
+    pub fn received_requests(&self) -> Vec<RecordedRequest> {
+        self.lock_state().requests.clone()
     }
 
-    /// How often something was asked.
-    pub fn asked(&self, method: &str, path: &str) -> usize {
-        self.state().requests.iter().filter(|asked| asked.method == method && asked.path.contains(path)).count()
+    /// Counts the requests with this method whose path contains `path`.
+    pub fn count_requests(&self, method: &str, path: &str) -> usize {
+        self.lock_state().requests.iter().filter(|asked| asked.method == method && asked.path.contains(path)).count()
     }
 }
 
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl FakeGithubInner {
+    fn lock_state(&self) -> MutexGuard<'_, FakeGithubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Server {
+impl Drop for FakeServer {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::SeqCst);
-        // Wakes whoever waits for the next connection.
-        let address = self.inner.state().address.trim_start_matches("http://").to_owned();
+        // Wakes the thread that waits for the next connection.
+        let address = self.inner.lock_state().address.trim_start_matches("http://").to_owned();
         drop(TcpStream::connect(address));
     }
 }

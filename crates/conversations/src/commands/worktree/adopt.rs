@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use grove_environments::create::CreatedBy;
+use grove_environments::create::EnvironmentCreator;
 use grove_environments::problem::Problem;
 
-use crate::commands::worktree::{Line, codebase};
-use crate::turn_context::Desk;
+use crate::commands::worktree::{CommandLine, codebase};
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let path = desk.named_folder(Path::new(&line.one("PATH")?))?;
+pub async fn adopt_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let path = desk.named_folder(Path::new(&line.take_one_word("PATH")?))?;
     let codebase = codebase(desk).await?;
-    let by = CreatedBy { platform: Some(desk.conversation.platform.clone()), user: desk.message.user.clone() };
-    let outcome = desk.talks.isolation.adopt(&codebase, &path, None, by).await?;
+    let by = EnvironmentCreator { platform: Some(desk.conversation.platform.clone()), user: desk.message.user.clone() };
+    let outcome = desk.talks.isolation.adopt_worktree(&codebase, &path, None, by).await?;
     Ok(format!("Adopted `{}` at {}.", outcome.environment.branch, outcome.environment.path.display()))
 }

@@ -2,49 +2,49 @@
 
 use std::path::Path;
 
-use grove_agents::agent::Memory;
-use grove_environments::create::{CreatedBy, Wish};
-use grove_environments::error::IsolationError;
+use grove_agents::agent::SessionMemory;
+use grove_environments::create::{CreateRequest, EnvironmentCreator};
+use grove_environments::error::EnvironmentError;
 use grove_environments::problem::Problem;
-use grove_model::{BranchName, Hints, Work};
+use grove_model::{BranchName, Work, WorkHints};
 
-use crate::commands::worktree::{Line, codebase};
+use crate::commands::worktree::{CommandLine, codebase};
 use crate::replies;
-use crate::turn_context::Desk;
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let from = match line.value("--from")? {
+pub async fn create_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let from = match line.take_flag_value("--from")? {
         Some(from) => Some(from),
-        None => line.value("--base")?,
+        None => line.take_flag_value("--base")?,
     };
-    let name = line.one("NAME")?;
+    let name = line.take_one_word("NAME")?;
     let branch = BranchName::parse(&name)?;
     let codebase = codebase(desk).await?;
-    let wish = Wish {
-        work: Work::task(branch.as_str())?,
+    let wish = CreateRequest {
+        work: Work::for_task(branch.as_str())?,
         branch: Some(branch),
         from,
-        hints: grove_environments::create::Hints::default(),
-        // Bound afterwards: otherwise the one that it has would be chosen.
+        hints: grove_environments::create::CreateHints::default(),
+        // Bound afterwards: with the conversation, its present environment would be chosen.
         conversation: None,
-        by: CreatedBy { platform: Some(desk.conversation.platform.clone()), user: desk.message.user.clone() },
+        by: EnvironmentCreator { platform: Some(desk.conversation.platform.clone()), user: desk.message.user.clone() },
     };
-    let outcome = desk.isolation().create(&codebase, &wish).await?;
+    let outcome = desk.environments_with_notices().create_environment(&codebase, &wish).await?;
     let store = &desk.talks.store;
-    if !store.bind_conversation(&desk.reference(), codebase.id, outcome.environment.id).await? {
-        return Err(IsolationError::InTheMaking { work: outcome.environment.work.to_string() }.into());
+    if !store.bind_conversation(&desk.conversation_ref(), codebase.id, outcome.environment.id).await? {
+        return Err(EnvironmentError::InTheMaking { work: outcome.environment.work.to_string() }.into());
     }
     take_session_along(desk, &outcome.environment.path).await?;
-    Ok(replies::place(&outcome, &Hints::default(), true).join("\n"))
+    Ok(replies::place_notices(&outcome, &WorkHints::default(), true).join("\n"))
 }
 
-/// Whoever makes a worktree in the middle of a conversation goes on with what was said, where the agent
-/// can take its session to another directory. Where it cannot, its next session is told.
-async fn take_session_along(desk: &Desk<'_>, to: &Path) -> Result<(), Problem> {
+/// Moves the conversation's session to a worktree that is created in the middle of the conversation, if the
+/// agent can take its session to another directory. If it cannot, its next session gets the recent messages.
+async fn take_session_along(desk: &TurnContext<'_>, to: &Path) -> Result<(), Problem> {
     let (store, agents) = (&desk.talks.store, &desk.talks.agents);
-    let Some(mut session) = store.session(desk.conversation.id).await? else { return Ok(()) };
-    let agent = agents.choose(Some(&session.agent), &desk.message.via);
-    if agent.is_ok_and(|agent| agent.memory() == Memory::Travels) {
+    let Some(mut session) = store.active_session(desk.conversation.id).await? else { return Ok(()) };
+    let agent = agents.choose_agent(Some(&session.agent), &desk.message.via);
+    if agent.is_ok_and(|agent| agent.session_memory() == SessionMemory::Travels) {
         session.facts.cwd = Some(to.display().to_string());
         store.keep_session(&session).await?;
     }

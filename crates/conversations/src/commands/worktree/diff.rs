@@ -2,22 +2,22 @@
 
 use grove_environments::problem::Problem;
 
-use crate::commands::worktree::{Line, meant};
-use crate::turn_context::Desk;
+use crate::commands::worktree::{CommandLine, named_environment};
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let (codebase, environment) = meant(desk, &mut line).await?;
-    let diff = desk.talks.isolation.diff(&codebase, &environment).await?;
+pub async fn show_diff(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(desk, &mut line).await?;
+    let diff = desk.talks.isolation.diff_environment(&codebase, &environment).await?;
     if diff.patch.is_empty() && diff.untracked == 0 {
         return Ok(format!("Nothing was changed in `{}`.", environment.branch));
     }
     let untracked = match diff.untracked {
         0 => String::new(),
-        1 => "\nOne file is not known to git.".to_owned(),
-        many => format!("\n{many} files are not known to git."),
+        1 => "\n1 untracked file.".to_owned(),
+        many => format!("\n{many} untracked files."),
     };
     let left_out = if diff.cut { "\n(The rest is left out.)" } else { "" };
-    // Longer than any fence inside.
+    // Longer than any fence in the patch.
     let fence = if diff.patch.contains("```") { "``````" } else { "```" };
     Ok(format!("{fence}diff\n{}\n{fence}{left_out}{untracked}", diff.patch.trim_end()))
 }

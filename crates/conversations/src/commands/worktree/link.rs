@@ -1,29 +1,29 @@
 //! `/worktree link KIND-ID|BRANCH`
 
-use grove_environments::error::IsolationError;
+use grove_environments::error::EnvironmentError;
 use grove_environments::problem::Problem;
 use grove_model::BranchName;
 
-use crate::commands::worktree::{Line, codebase};
-use crate::turn_context::Desk;
+use crate::commands::worktree::{CommandLine, codebase};
+use crate::turn_context::TurnContext;
 
-const EXAMPLES: &str = "Write `/worktree link issue-42`, `/worktree link pr-7` or `/worktree link feature/auth`.";
+const LINK_EXAMPLES: &str = "Write `/worktree link issue-42`, `/worktree link pr-7` or `/worktree link feature/auth`.";
 
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let wrong = |message: &str| Problem::new("usage", message, EXAMPLES);
+pub async fn link_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let wrong = |message: &str| Problem::new("usage", message, LINK_EXAMPLES);
     let name = line.at_most_one().ok().flatten().ok_or_else(|| wrong("One worktree has to be named."))?;
     BranchName::parse(&name).map_err(|_| wrong("That names neither a work nor a branch."))?;
     let codebase = codebase(desk).await?;
     let environment = match desk.talks.isolation.find_environment(&codebase, &name).await {
         Ok(environment) => environment,
-        Err(IsolationError::NoSuch(_)) => {
+        Err(EnvironmentError::NoSuch(_)) => {
             let hint = "`/worktree list` shows them.";
             return Err(Problem::new("not_found", format!("No worktree found for {name}"), hint));
         }
         Err(error) => return Err(error.into()),
     };
-    if !desk.talks.store.bind_conversation(&desk.reference(), codebase.id, environment.id).await? {
-        return Err(IsolationError::InTheMaking { work: environment.work.to_string() }.into());
+    if !desk.talks.store.bind_conversation(&desk.conversation_ref(), codebase.id, environment.id).await? {
+        return Err(EnvironmentError::InTheMaking { work: environment.work.to_string() }.into());
     }
     Ok(format!("Linked to worktree `{}`", environment.branch))
 }

@@ -3,11 +3,11 @@
 use grove_environments::problem::Problem;
 
 use crate::commands::worktree::codebase;
-use crate::turn_context::Desk;
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>) -> Result<String, Problem> {
+pub async fn list_worktrees(desk: &TurnContext<'_>) -> Result<String, Problem> {
     let codebase = codebase(desk).await?;
-    let views = desk.talks.isolation.views(&codebase, false).await?;
+    let views = desk.talks.isolation.environment_views(&codebase, false).await?;
     if views.is_empty() {
         return Ok("No worktrees. The next message makes one, or `/worktree create NAME`.".to_owned());
     }

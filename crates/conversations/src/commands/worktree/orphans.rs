@@ -3,11 +3,11 @@
 use grove_environments::problem::Problem;
 
 use crate::commands::worktree::codebase;
-use crate::turn_context::Desk;
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>) -> Result<String, Problem> {
+pub async fn list_orphans(desk: &TurnContext<'_>) -> Result<String, Problem> {
     let codebase = codebase(desk).await?;
-    let orphans = desk.talks.isolation.orphans(&codebase).await?;
+    let orphans = desk.talks.isolation.list_orphan_worktrees(&codebase).await?;
     if orphans.is_empty() {
         return Ok("Every worktree is known.".to_owned());
     }

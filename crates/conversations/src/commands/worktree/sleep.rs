@@ -3,18 +3,18 @@
 use grove_environments::problem::Problem;
 use grove_environments::words::done;
 
-use crate::commands::worktree::{Line, meant};
-use crate::turn_context::Desk;
+use crate::commands::worktree::{CommandLine, named_environment};
+use crate::turn_context::TurnContext;
 
-pub async fn hibernate(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let (codebase, environment) = meant(desk, &mut line).await?;
-    let slept = desk.talks.isolation.hibernate(&codebase, &environment).await?;
-    Ok(done::hibernated(&slept).join("\n"))
+pub async fn hibernate_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(desk, &mut line).await?;
+    let slept = desk.talks.isolation.hibernate_environment(&codebase, &environment).await?;
+    Ok(done::describe_hibernated(&slept).join("\n"))
 }
 
-pub async fn wake(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let (codebase, environment) = meant(desk, &mut line).await?;
-    let woken = desk.talks.isolation.wake(&codebase, &environment).await?;
+pub async fn wake_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(desk, &mut line).await?;
+    let woken = desk.talks.isolation.wake_environment(&codebase, &environment).await?;
     let awake = format!("`{}` is awake.", woken.environment.branch);
     Ok(std::iter::once(awake).chain(done::folders_gone(&woken.gone)).collect::<Vec<_>>().join("\n"))
 }

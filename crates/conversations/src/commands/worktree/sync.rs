@@ -3,11 +3,11 @@
 use grove_environments::problem::Problem;
 use grove_environments::words::done;
 
-use crate::commands::worktree::{Line, meant};
-use crate::turn_context::Desk;
+use crate::commands::worktree::{CommandLine, named_environment};
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let (codebase, environment) = meant(desk, &mut line).await?;
-    let synced = desk.talks.isolation.sync(&codebase, &environment).await?;
-    Ok(done::synced(&synced))
+pub async fn sync_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(desk, &mut line).await?;
+    let synced = desk.talks.isolation.sync_environment(&codebase, &environment).await?;
+    Ok(done::describe_synced(&synced))
 }

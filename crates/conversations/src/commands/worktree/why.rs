@@ -1,15 +1,15 @@
 //! `/worktree why [NAME]`
 
-use grove_environments::create::decide::Step;
+use grove_environments::create::decide::DecisionStep;
 use grove_environments::problem::Problem;
 
-use crate::commands::worktree::{Line, meant};
-use crate::turn_context::Desk;
+use crate::commands::worktree::{CommandLine, named_environment};
+use crate::turn_context::TurnContext;
 
-pub async fn run(desk: &Desk<'_>, mut line: Line) -> Result<String, Problem> {
-    let (_, environment) = meant(desk, &mut line).await?;
-    let kept = desk.talks.store.resolution(environment.id).await?;
-    let steps: Vec<Step> = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+pub async fn explain_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (_, environment) = named_environment(desk, &mut line).await?;
+    let kept = desk.talks.store.last_resolution(environment.id).await?;
+    let steps: Vec<DecisionStep> = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     if steps.is_empty() {
         return Ok("Nothing was kept of how it was chosen.".to_owned());
     }

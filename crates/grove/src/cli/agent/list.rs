@@ -2,63 +2,63 @@
 
 use std::process::ExitCode;
 
-use grove_agents::health::{Health, health};
-use grove_agents::registry::Agents;
+use grove_agents::health::{AgentHealth, check_agent_health};
+use grove_agents::registry::AgentRegistry;
 use grove_environments::settings::AgentSettings;
-use grove_environments::settings::agent_catalog::KNOWN;
+use grove_environments::settings::agent_catalog::KNOWN_AGENTS;
 use serde_json::{Value, json};
 
-use super::{Context, Done};
-use crate::output::{self, Table};
+use super::{CliContext, CommandResult};
+use crate::output::{self, OutputTable};
 
-/// An agent as it is found.
-struct Found {
+/// An agent that was found.
+struct FoundAgent {
     name: String,
     settings: AgentSettings,
-    health: Health,
+    health: AgentHealth,
     default: bool,
 }
 
-pub async fn run(context: &Context) -> Done {
-    let waiting = output::spinner("Asking the agents", context.json);
-    let found = look(context).await;
+pub async fn run(context: &CliContext) -> CommandResult {
+    let waiting = output::start_spinner("Asking the agents", context.json);
+    let found = find_agents(context).await;
     waiting.finish_and_clear();
     if context.json {
-        output::json(&found.iter().map(in_json).collect::<Vec<_>>());
+        output::print_json(&found.iter().map(in_json).collect::<Vec<_>>());
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(["name", "kind", "state", "version", "what to do"]);
+    let mut table = OutputTable::new(["name", "kind", "state", "version", "what to do"]);
     for found in &found {
-        let name = output::strong(&found.name);
-        table.row([
+        let name = output::style_strong(&found.name);
+        table.add_row([
             if found.default { format!("{name} ← default") } else { name },
             found.settings.kind.as_str().to_owned(),
-            state(&found.health).to_owned(),
+            agent_state(&found.health).to_owned(),
             found.health.version.clone().unwrap_or_default(),
-            output::dim(&found.health.hint),
+            output::style_dim(&found.health.hint),
         ]);
     }
-    table.print();
+    table.print_table();
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that can be chosen, and the known ones that could be.
-async fn look(context: &Context) -> Vec<Found> {
-    let agents = Agents::new(&context.settings);
-    let mut names = agents.names();
-    names.extend(KNOWN.iter().map(|known| known.name.to_owned()));
+/// Returns all agents that can be chosen, and the known ones that could be set up.
+async fn find_agents(context: &CliContext) -> Vec<FoundAgent> {
+    let agents = AgentRegistry::new(&context.settings);
+    let mut names = agents.agent_names();
+    names.extend(KNOWN_AGENTS.iter().map(|known| known.name.to_owned()));
     names.sort();
     names.dedup();
     let mut found = Vec::new();
     for name in names {
         let Ok(settings) = agents.settings_of(&name) else { continue };
-        let health = health(&name, &settings).await;
-        found.push(Found { default: name == agents.default_name(), name, settings, health });
+        let health = check_agent_health(&name, &settings).await;
+        found.push(FoundAgent { default: name == agents.default_name(), name, settings, health });
     }
     found
 }
 
-fn state(health: &Health) -> &'static str {
+fn agent_state(health: &AgentHealth) -> &'static str {
     match (&health.program, health.logged_in) {
         (None, _) => "not installed",
         (Some(_), Some(false)) => "not logged in",
@@ -66,13 +66,13 @@ fn state(health: &Health) -> &'static str {
     }
 }
 
-fn in_json(found: &Found) -> Value {
+fn in_json(found: &FoundAgent) -> Value {
     json!({
         "name": found.name,
         "kind": found.settings.kind.as_str(),
         "command": found.settings.command,
         "default": found.default,
-        "state": state(&found.health),
+        "state": agent_state(&found.health),
         "path": found.health.program,
         "version": found.health.version,
         "logged_in": found.health.logged_in,

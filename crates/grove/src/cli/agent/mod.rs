@@ -5,19 +5,19 @@ mod test;
 
 use clap::Subcommand;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum AgentCommand {
     /// List the agents that people can talk to, and what is missing
     List,
     /// Give an agent a small piece of work, and see whether it answers
-    Test(test::Args),
+    Test(test::AgentTestArgs),
 }
 
-pub async fn run(context: &Context, command: Command) -> Done {
+pub async fn run(context: &CliContext, command: AgentCommand) -> CommandResult {
     match command {
-        Command::List => list::run(context).await,
-        Command::Test(args) => test::run(context, &args).await,
+        AgentCommand::List => list::run(context).await,
+        AgentCommand::Test(args) => test::run(context, &args).await,
     }
 }

@@ -3,20 +3,20 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use grove_agents::agent::{AgentEvent, Ended, Outcome, Run, Tools, Usage};
-use grove_agents::registry::Agents;
+use grove_agents::agent::{AgentEvent, AgentRun, RunEnd, RunOutcome, RunUsage, ToolPolicy};
+use grove_agents::registry::AgentRegistry;
 use grove_conversations::replies;
 use grove_environments::problem::Problem;
-use grove_environments::ready::{Folder, WorkDir};
+use grove_environments::ready::{ReadyFolder, WorkDir};
 use grove_model::Nonce;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct AgentTestArgs {
     /// The agent; without it, the default one
     name: Option<String>,
     /// What to say to it
@@ -24,23 +24,25 @@ pub struct Args {
     prompt: String,
 }
 
-pub async fn run(context: &Context, args: &Args) -> Done {
-    let agents = Agents::new(&context.settings);
-    let agent = agents.choose(args.name.as_deref(), "cli")?;
-    agent.installed()?;
-    let folder = context.settings.home().join("scratch").join(format!("agent-test-{}", Nonce::new()));
+pub async fn run(context: &CliContext, args: &AgentTestArgs) -> CommandResult {
+    let agents = AgentRegistry::new(&context.settings);
+    let agent = agents.choose_agent(args.name.as_deref(), "cli")?;
+    agent.check_installed()?;
+    let folder = context.settings.home_path().join("scratch").join(format!("agent-test-{}", Nonce::new()));
     let failed = |error: std::io::Error| replies::no_scratch(&folder, &error);
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    let place = WorkDir::NoCodebase(Folder::ready(context.settings.home(), folder.clone()).await.map_err(failed)?);
+    let place = WorkDir::NoCodebase(
+        ReadyFolder::wait_for_turn(context.settings.home_path(), folder.clone()).await.map_err(failed)?,
+    );
     // The shell answers commands, not questions.
     let prompt = if agent.name() == "sh" { "echo ready" } else { &args.prompt };
-    let waiting = output::spinner("Waiting for its answer", context.json);
+    let waiting = output::start_spinner("Waiting for its answer", context.json);
     let (says, mut heard) = mpsc::channel(64);
     let (_stop, cancel) = watch::channel(None);
-    let tools = Tools { read_only: true, ..Tools::default() };
-    let (session, before) = (agent.new_session(), Usage::default());
+    let tools = ToolPolicy { read_only: true, ..ToolPolicy::default() };
+    let (session, before) = (agent.new_session(), RunUsage::default());
     let began = Instant::now();
-    let run = agent.run(Run { place: &place, prompt, session, before, tools: &tools, says, cancel });
+    let run = agent.run_turn(AgentRun { place: &place, prompt, session, before, tools: &tools, says, cancel });
     let listen = async {
         let mut first = None;
         while let Some(event) = heard.recv().await {
@@ -53,14 +55,14 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     let (ran, first) = tokio::join!(run, listen);
     waiting.finish_and_clear();
     drop(place);
-    // What it may have written there is nobody's work.
+    // Files that the agent wrote there do not belong to any work.
     let _ = std::fs::remove_dir_all(&folder);
-    let Outcome { text, usage, ended, .. } = ran?;
-    let redactor = context.redactor();
-    let text = redactor.clean(text.trim());
-    if ended != Ended::Well {
-        let words = redactor.clean(&replies::ended(agent.name(), &ended, &text, prompt));
-        // One sentence; what the program complained about is behind it.
+    let RunOutcome { text, usage, ended, .. } = ran?;
+    let redactor = context.secret_redactor();
+    let text = redactor.redact_text(text.trim());
+    if ended != RunEnd::Well {
+        let words = redactor.redact_text(&replies::run_end_reply(agent.name(), &ended, &text, prompt));
+        // The message is one sentence; the output of the program follows it.
         let (sentence, rest) = words.split_once('\n').unwrap_or((&words, ""));
         let rest: Vec<&str> = rest.split_whitespace().filter(|word| *word != "```").collect();
         let hint = [rest.join(" ").as_str(), "`grove agent list` shows what is missing."].join(" ").trim().to_owned();
@@ -70,12 +72,12 @@ pub async fn run(context: &Context, args: &Args) -> Done {
     if context.json {
         let usage =
             json!({ "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost": usage.cost });
-        output::json(&json!({
+        output::print_json(&json!({
             "name": agent.name(), "answer": text, "seconds_to_first_word": first, "seconds": whole, "usage": usage,
         }));
     } else {
-        output::line(&format!("{} answers: {text}", output::strong(agent.name())));
-        output::line(&output::dim(&format!("first word after {first:.1} s, done after {whole:.1} s")));
+        output::print_line(&format!("{} answers: {text}", output::style_strong(agent.name())));
+        output::print_line(&output::style_dim(&format!("first word after {first:.1} s, done after {whole:.1} s")));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! The calls that a conversation needs.
+//! The API calls of `grove chat`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How long a server may take to answer; none of these calls waits for an agent.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time that a server may take to answer; none of these calls waits for an agent.
+const API_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub struct Client {
+pub struct ChatClient {
     http: reqwest::Client,
     base: Url,
     token: String,
@@ -20,28 +20,28 @@ pub struct Client {
 }
 
 #[derive(Debug)]
-pub enum CallError {
-    /// It may come back.
+pub enum ChatCallError {
+    /// The server may come back.
     Unreachable(String),
     Refused(Problem),
 }
 
-impl From<CallError> for Problem {
-    fn from(error: CallError) -> Self {
+impl From<ChatCallError> for Problem {
+    fn from(error: ChatCallError) -> Self {
         match error {
-            CallError::Unreachable(why) => Problem::new(
+            ChatCallError::Unreachable(why) => Problem::new(
                 "server_gone",
                 format!("The server does not answer: {why}."),
                 "Start `grove chat` again; `-c` with the conversation's id goes on with it.",
             ),
-            CallError::Refused(problem) => problem,
+            ChatCallError::Refused(problem) => problem,
         }
     }
 }
 
-/// One line of a conversation, as the API gives it.
+/// One line of a conversation, as the API returns it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Line {
+pub struct ChatLine {
     pub kind: String,
     pub message: String,
     pub timestamp: String,
@@ -49,39 +49,39 @@ pub struct Line {
 }
 
 #[derive(Deserialize)]
-struct Lines {
-    messages: Vec<Line>,
+struct ChatLinesResponse {
+    messages: Vec<ChatLine>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Taken {
+struct PostedMessage {
     message_id: String,
 }
 
-/// Without a proxy: what is said here is between this machine's own programs.
-pub fn http() -> Result<reqwest::Client, Problem> {
+/// Builds a client without a proxy: its requests stay between programs of this machine.
+pub fn build_http_client() -> Result<reqwest::Client, Problem> {
     let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     builder.connect_timeout(Duration::from_secs(2)).build().map_err(|error| {
         Problem::new("failed", format!("HTTP cannot be spoken: {error}."), "Check the machine's limits.")
     })
 }
 
-impl Client {
+impl ChatClient {
     pub fn new(address: &str, token: &str, conversation: &str, codebase: Option<String>) -> Result<Self, Problem> {
         let base = Url::parse(address).map_err(|error| {
             let message = format!("`{address}` is no address: {error}.");
             Problem::new("usage", message, "Set `server.listen` to HOST:PORT.")
         })?;
         let (token, conversation) = (token.to_owned(), conversation.to_owned());
-        Ok(Self { http: http()?, base, token, conversation, codebase })
+        Ok(Self { http: build_http_client()?, base, token, conversation, codebase })
     }
 
-    pub fn conversation(&self) -> &str {
+    pub fn conversation_id(&self) -> &str {
         &self.conversation
     }
 
-    fn url(&self, path: &[&str]) -> Url {
+    fn build_url(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.extend(path);
@@ -89,42 +89,42 @@ impl Client {
         url
     }
 
-    fn messages(&self) -> Url {
-        self.url(&["api", "conversations", &self.conversation, "messages"])
+    fn messages_url(&self) -> Url {
+        self.build_url(&["api", "conversations", &self.conversation, "messages"])
     }
 
-    /// Says something; the id of the message.
-    pub async fn say(&self, text: &str) -> Result<String, CallError> {
+    /// Sends a message and returns its id.
+    pub async fn post_message(&self, text: &str) -> Result<String, ChatCallError> {
         let mut body = json!({ "message": text, "platform": "cli" });
         if let Some(codebase) = &self.codebase {
             body["codebase"] = json!(codebase);
         }
-        let taken: Taken = self.answer(self.http.post(self.messages()).json(&body)).await?;
+        let taken: PostedMessage = self.send_for_json(self.http.post(self.messages_url()).json(&body)).await?;
         Ok(taken.message_id)
     }
 
-    /// A message, and what was said to it so far.
-    pub async fn about(&self, message: &str) -> Result<Vec<Line>, CallError> {
-        let mut url = self.messages();
+    /// Returns a message and its answers so far.
+    pub async fn fetch_exchange(&self, message: &str) -> Result<Vec<ChatLine>, ChatCallError> {
+        let mut url = self.messages_url();
         url.query_pairs_mut().append_pair("message", message);
-        let lines: Lines = self.answer(self.http.get(url)).await?;
+        let lines: ChatLinesResponse = self.send_for_json(self.http.get(url)).await?;
         Ok(lines.messages)
     }
 
-    /// The stream of what happens in the conversation.
-    pub async fn events(&self) -> Result<Response, CallError> {
-        let mut url = self.url(&["api", "events"]);
+    /// Opens the stream of the conversation's events.
+    pub async fn open_event_stream(&self) -> Result<Response, ChatCallError> {
+        let mut url = self.build_url(&["api", "events"]);
         url.query_pairs_mut().append_pair("conversation", &self.conversation);
-        self.call(self.http.get(url)).await
+        self.send_request(self.http.get(url)).await
     }
 
-    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, CallError> {
-        let response = self.call(request.timeout(PATIENCE)).await?;
-        response.json().await.map_err(|error| unreachable(&error))
+    async fn send_for_json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ChatCallError> {
+        let response = self.send_request(request.timeout(API_CALL_TIMEOUT)).await?;
+        response.json().await.map_err(|error| unreachable_error(&error))
     }
 
-    async fn call(&self, request: RequestBuilder) -> Result<Response, CallError> {
-        let response = request.bearer_auth(&self.token).send().await.map_err(|error| unreachable(&error))?;
+    async fn send_request(&self, request: RequestBuilder) -> Result<Response, ChatCallError> {
+        let response = request.bearer_auth(&self.token).send().await.map_err(|error| unreachable_error(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -133,16 +133,16 @@ impl Client {
         let word = |name: &str| body["error"][name].as_str().map(str::to_owned);
         let message = word("message").unwrap_or_else(|| format!("The server answered {status}."));
         let hint = word("hint").unwrap_or_else(|| "See what the server has logged.".to_owned());
-        // Its own code is a text of the server's; what a script relies on is that it was refused.
-        Err(CallError::Refused(Problem::new("refused", message, hint)))
+        // The server's own code is only text here; scripts rely on `refused`.
+        Err(ChatCallError::Refused(Problem::new("refused", message, hint)))
     }
 }
 
-fn unreachable(error: &reqwest::Error) -> CallError {
-    // The innermost reason is the one that says something.
+fn unreachable_error(error: &reqwest::Error) -> ChatCallError {
+    // The innermost error is the most specific one.
     let mut reason: &dyn std::error::Error = error;
     while let Some(deeper) = reason.source() {
         reason = deeper;
     }
-    CallError::Unreachable(reason.to_string())
+    ChatCallError::Unreachable(reason.to_string())
 }

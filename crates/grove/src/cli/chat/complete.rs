@@ -1,16 +1,16 @@
-//! What Tab offers.
+//! Tab completion.
 
-use grove_conversations::commands::{COMMANDS, Entry, worktree};
-use grove_conversations::custom::Catalogue;
-use grove_environments::environments::Isolation;
+use grove_conversations::commands::{CommandEntry, SLASH_COMMANDS, worktree};
+use grove_conversations::custom::CustomCommandCatalog;
+use grove_environments::environments::Environments;
 use grove_environments::problem::Problem;
 use grove_git::base::FetchPolicy;
 use grove_model::{Codebase, Environment, Status};
 use grove_store::{Store, StoreError};
 
-/// What stands behind a command.
+/// The kind of word that follows a command.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum CompletionKind {
     /// One of these words.
     Words(Vec<String>),
     Worktree,
@@ -20,33 +20,33 @@ pub enum Wanted {
     Nothing,
 }
 
-/// What may be written at the end of `line`, and where the word that is being written begins.
-pub fn wanted(line: &str) -> (usize, Wanted) {
+/// Returns the possible completions at the end of `line`, and the start of the word that is being written.
+pub fn completion_at_end(line: &str) -> (usize, CompletionKind) {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let before: Vec<&str> = line[..start].split_whitespace().collect();
-    let names = |entries: &[Entry], mark: &str| {
-        Wanted::Words(entries.iter().map(|entry| format!("{mark}{}", entry.name)).collect())
+    let names = |entries: &[CommandEntry], mark: &str| {
+        CompletionKind::Words(entries.iter().map(|entry| format!("{mark}{}", entry.name)).collect())
     };
     let wanted = match before[..] {
-        [] if line[start..].starts_with('/') => names(COMMANDS, "/"),
-        ["/worktree"] => names(worktree::COMMANDS, ""),
-        ["/codebase"] => Wanted::Codebase,
-        ["/run"] => Wanted::CustomCommand,
-        ["/worktree", "cleanup"] => Wanted::Words(vec!["merged".to_owned(), "stale".to_owned()]),
-        ["/worktree", "undo"] => Wanted::RemovedWorktree,
-        ["/worktree", "remove" | "link" | "hibernate" | "wake" | "why"] => Wanted::Worktree,
-        _ => Wanted::Nothing,
+        [] if line[start..].starts_with('/') => names(SLASH_COMMANDS, "/"),
+        ["/worktree"] => names(worktree::WORKTREE_COMMANDS, ""),
+        ["/codebase"] => CompletionKind::Codebase,
+        ["/run"] => CompletionKind::CustomCommand,
+        ["/worktree", "cleanup"] => CompletionKind::Words(vec!["merged".to_owned(), "stale".to_owned()]),
+        ["/worktree", "undo"] => CompletionKind::RemovedWorktree,
+        ["/worktree", "remove" | "link" | "hibernate" | "wake" | "why"] => CompletionKind::Worktree,
+        _ => CompletionKind::Nothing,
     };
     (start, wanted)
 }
 
-/// How a command is written, behind its name.
-pub fn usage(line: &str) -> Option<&'static str> {
+/// Returns the arguments of a command, to show behind its name.
+pub fn command_usage(line: &str) -> Option<&'static str> {
     let words: Vec<&str> = line.split(' ').collect();
-    let of = |entries: &'static [Entry], name: &str| entries.iter().find(|entry| entry.name == name);
+    let of = |entries: &'static [CommandEntry], name: &str| entries.iter().find(|entry| entry.name == name);
     let entry = match words[..] {
-        ["/worktree", name, ""] => of(worktree::COMMANDS, name),
-        [command, ""] => of(COMMANDS, command.strip_prefix('/')?),
+        ["/worktree", name, ""] => of(worktree::WORKTREE_COMMANDS, name),
+        [command, ""] => of(SLASH_COMMANDS, command.strip_prefix('/')?),
         _ => None,
     };
     entry.map(|entry| entry.usage).filter(|usage| !usage.is_empty())
@@ -54,48 +54,50 @@ pub fn usage(line: &str) -> Option<&'static str> {
 
 /// The names that are known at this moment.
 #[derive(Clone)]
-pub struct Names {
+pub struct CompletionNames {
     pub store: Store,
-    pub isolation: Isolation,
+    pub isolation: Environments,
     pub codebase: Option<Codebase>,
 }
 
-impl Names {
-    pub async fn of(&self, wanted: Wanted) -> Result<Vec<String>, Problem> {
+impl CompletionNames {
+    pub async fn completion_names(&self, wanted: CompletionKind) -> Result<Vec<String>, Problem> {
         Ok(match wanted {
-            Wanted::Words(words) => words,
-            Wanted::Codebase => self.store.codebases().await?.into_iter().map(|codebase| codebase.name).collect(),
-            Wanted::Worktree => branches(self.environments(false).await?.iter()),
-            Wanted::RemovedWorktree => {
-                let all = self.environments(true).await?;
-                branches(all.iter().filter(|environment| environment.status == Status::Destroyed))
+            CompletionKind::Words(words) => words,
+            CompletionKind::Codebase => {
+                self.store.list_codebases().await?.into_iter().map(|codebase| codebase.name).collect()
             }
-            Wanted::CustomCommand => self.custom_commands().await?,
-            Wanted::Nothing => Vec::new(),
+            CompletionKind::Worktree => branch_names(self.load_environments(false).await?.iter()),
+            CompletionKind::RemovedWorktree => {
+                let all = self.load_environments(true).await?;
+                branch_names(all.iter().filter(|environment| environment.status == Status::Destroyed))
+            }
+            CompletionKind::CustomCommand => self.custom_commands().await?,
+            CompletionKind::Nothing => Vec::new(),
         })
     }
 
-    /// As far as they are known here: whoever types does not wait for a remote.
+    /// Returns the custom commands that are known locally: completion does not wait for a remote.
     async fn custom_commands(&self) -> Result<Vec<String>, Problem> {
         let Some(codebase) = &self.codebase else { return Ok(Vec::new()) };
-        let commands = Catalogue::of_codebase(&self.isolation, codebase, Some(FetchPolicy::Never)).await?;
-        Ok(commands.names().filter(|name| !name.contains(char::is_whitespace)).map(str::to_owned).collect())
+        let commands = CustomCommandCatalog::of_codebase(&self.isolation, codebase, Some(FetchPolicy::Never)).await?;
+        Ok(commands.command_names().filter(|name| !name.contains(char::is_whitespace)).map(str::to_owned).collect())
     }
 
-    async fn environments(&self, all: bool) -> Result<Vec<Environment>, StoreError> {
+    async fn load_environments(&self, all: bool) -> Result<Vec<Environment>, StoreError> {
         let codebases = match &self.codebase {
             Some(codebase) => vec![codebase.id],
-            None => self.store.codebases().await?.into_iter().map(|codebase| codebase.id).collect(),
+            None => self.store.list_codebases().await?.into_iter().map(|codebase| codebase.id).collect(),
         };
         let mut found = Vec::new();
         for codebase in codebases {
-            found.extend(self.store.environments(codebase, all).await?);
+            found.extend(self.store.list_environments(codebase, all).await?);
         }
         Ok(found)
     }
 }
 
-fn branches<'a>(environments: impl Iterator<Item = &'a Environment>) -> Vec<String> {
+fn branch_names<'a>(environments: impl Iterator<Item = &'a Environment>) -> Vec<String> {
     let mut names: Vec<String> = environments.map(|environment| environment.branch.to_string()).collect();
     names.sort();
     names.dedup();
@@ -108,27 +110,27 @@ mod tests {
 
     #[test]
     fn what_is_offered_depends_on_what_stands_before() {
-        let has = |line: &str, word: &str| match wanted(line) {
-            (_, Wanted::Words(words)) => words.iter().any(|known| known == word),
+        let has = |line: &str, word: &str| match completion_at_end(line) {
+            (_, CompletionKind::Words(words)) => words.iter().any(|known| known == word),
             _ => false,
         };
         assert!(has("/wor", "/worktree") && has("/", "/help") && has("/worktree re", "remove"));
         assert!(has("/worktree cleanup m", "merged"));
-        assert_eq!(wanted("/worktree remove is"), (17, Wanted::Worktree));
-        assert_eq!(wanted("/worktree undo "), (15, Wanted::RemovedWorktree));
-        assert_eq!(wanted("/codebase x"), (10, Wanted::Codebase));
-        assert_eq!(wanted("/run rev"), (5, Wanted::CustomCommand));
+        assert_eq!(completion_at_end("/worktree remove is"), (17, CompletionKind::Worktree));
+        assert_eq!(completion_at_end("/worktree undo "), (15, CompletionKind::RemovedWorktree));
+        assert_eq!(completion_at_end("/codebase x"), (10, CompletionKind::Codebase));
+        assert_eq!(completion_at_end("/run rev"), (5, CompletionKind::CustomCommand));
         for line in ["", "hello", "see /wor", "/help ", "/run a b", "/worktree remove a b"] {
-            assert_eq!(wanted(line).1, Wanted::Nothing, "{line}");
+            assert_eq!(completion_at_end(line).1, CompletionKind::Nothing, "{line}");
         }
     }
 
     #[test]
     fn the_usage_is_shown_where_something_is_missing() {
-        assert_eq!(usage("/codebase "), Some("NAME"));
-        assert_eq!(usage("/worktree create "), Some("NAME [--from REF]"));
+        assert_eq!(command_usage("/codebase "), Some("NAME"));
+        assert_eq!(command_usage("/worktree create "), Some("NAME [--from REF]"));
         for line in ["/codebase", "/codebase x", "/help ", "hello ", "/worktree list "] {
-            assert_eq!(usage(line), None, "{line}");
+            assert_eq!(command_usage(line), None, "{line}");
         }
     }
 }

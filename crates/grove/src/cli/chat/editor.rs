@@ -1,4 +1,4 @@
-//! The line that a person writes: history, editing, Tab.
+//! The line editor: history, editing, Tab.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -18,21 +18,21 @@ use rustyline::{ColorMode, CompletionType, Config, Helper};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::Input;
-use super::complete::{self, Names};
+use super::ChatInput;
+use super::complete::{self, CompletionNames};
 use crate::output;
 
-const PROMPT: &str = "› ";
+const EDITOR_PROMPT: &str = "› ";
 
-pub struct Editor {
-    asks: mpsc::Sender<oneshot::Sender<Input>>,
-    _terminal: Terminal,
+pub struct ChatEditor {
+    asks: mpsc::Sender<oneshot::Sender<ChatInput>>,
+    _terminal: TerminalGuard,
 }
 
-/// The terminal as it was: the program may end while a line is being written.
-struct Terminal(Option<Termios>);
+/// The saved terminal settings, to restore: the program may end while a line is being written.
+struct TerminalGuard(Option<Termios>);
 
-impl Drop for Terminal {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         if let Some(before) = &self.0
             && let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, before)
@@ -42,26 +42,26 @@ impl Drop for Terminal {
     }
 }
 
-impl Editor {
-    /// A thread of its own: reading from a terminal blocks.
-    pub fn start(history: PathBuf, names: Names) -> Self {
-        let terminal = Terminal(tcgetattr(std::io::stdin()).ok());
-        let (asks, asked) = mpsc::channel::<oneshot::Sender<Input>>();
+impl ChatEditor {
+    /// Starts a thread of its own: reading from a terminal blocks.
+    pub fn start_thread(history: PathBuf, names: CompletionNames) -> Self {
+        let terminal = TerminalGuard(tcgetattr(std::io::stdin()).ok());
+        let (asks, asked) = mpsc::channel::<oneshot::Sender<ChatInput>>();
         let runtime = Handle::current();
         std::thread::spawn(move || {
-            let mut lines = Lines::new(history, Aid { names, runtime, written: Cell::new(false) });
+            let mut lines = ChatLineReader::new(history, EditorHelper { names, runtime, written: Cell::new(false) });
             for answer in asked {
-                // Nobody may wait for it any more.
-                let _ = answer.send(lines.read());
+                // The receiver may be gone already.
+                let _ = answer.send(lines.read_input());
             }
         });
         Self { asks, _terminal: terminal }
     }
 
-    pub async fn next(&mut self) -> Input {
+    pub async fn next_input(&mut self) -> ChatInput {
         let (answer, answered) = oneshot::channel();
         let gone =
-            || Input::Failed(Problem::new("failed", "The terminal cannot be read.", "Use `grove chat MESSAGE`."));
+            || ChatInput::Failed(Problem::new("failed", "The terminal cannot be read.", "Use `grove chat MESSAGE`."));
         match self.asks.send(answer) {
             Ok(()) => answered.await.unwrap_or_else(|_| gone()),
             Err(_) => gone(),
@@ -69,18 +69,18 @@ impl Editor {
     }
 }
 
-/// Everything but the editor itself: while that exists it takes Ctrl-C for itself, so there is one
-/// only while a line is written.
-struct Lines {
+/// Everything except the editor itself: an editor captures Ctrl-C as long as it exists, so it exists only
+/// while a line is written.
+struct ChatLineReader {
     config: Config,
     /// Moved into the editor and back.
-    kept: Option<(Aid, FileHistory)>,
+    kept: Option<(EditorHelper, FileHistory)>,
     history: PathBuf,
     warned: bool,
 }
 
-impl Lines {
-    fn new(history: PathBuf, aid: Aid) -> Self {
+impl ChatLineReader {
+    fn new(history: PathBuf, aid: EditorHelper) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let config = Config::builder()
             .completion_type(CompletionType::List)
@@ -90,91 +90,91 @@ impl Lines {
         let mut before = FileHistory::with_config(&config);
         let loaded = if history.exists() { before.load(&history) } else { Ok(()) };
         let mut lines = Self { config, kept: Some((aid, before)), history, warned: false };
-        lines.note(loaded);
+        lines.warn_history_once(loaded);
         lines
     }
 
-    fn read(&mut self) -> Input {
+    fn read_input(&mut self) -> ChatInput {
         let failed = |error: ReadlineError| {
             let message = format!("The terminal cannot be read: {error}.");
-            Input::Failed(Problem::new("failed", message, "Use `grove chat MESSAGE`."))
+            ChatInput::Failed(Problem::new("failed", message, "Use `grove chat MESSAGE`."))
         };
-        let Some((aid, history)) = self.kept.take() else { return Input::End };
+        let Some((aid, history)) = self.kept.take() else { return ChatInput::End };
         let mut editor = match rustyline::Editor::with_history(self.config.clone(), history) {
             Ok(editor) => editor,
             Err(error) => return failed(error),
         };
         aid.written.set(false);
         editor.set_helper(Some(aid));
-        let line = editor.readline(PROMPT);
+        let line = editor.readline(EDITOR_PROMPT);
         if let Ok(line) = &line
             && editor.add_history_entry(line.as_str()).is_ok_and(|new| new)
         {
             let kept = editor.append_history(&self.history);
-            self.note(kept);
+            self.warn_history_once(kept);
         }
         let history = std::mem::take(editor.history_mut());
         let written = editor.helper().is_some_and(|aid| aid.written.get());
         self.kept = editor.helper().cloned().map(|aid| (aid, history));
         match line {
-            Ok(line) if line.trim().is_empty() => Input::Nothing,
-            Ok(line) => Input::Message(joined(&line)),
-            // What was written is given up; a second time ends the conversation.
-            Err(ReadlineError::Interrupted) if written => Input::Nothing,
-            Err(ReadlineError::Interrupted | ReadlineError::Eof) => Input::End,
+            Ok(line) if line.trim().is_empty() => ChatInput::Nothing,
+            Ok(line) => ChatInput::Message(join_continued_lines(&line)),
+            // The first Ctrl-C discards the written text; the second one ends the conversation.
+            Err(ReadlineError::Interrupted) if written => ChatInput::Nothing,
+            Err(ReadlineError::Interrupted | ReadlineError::Eof) => ChatInput::End,
             Err(error) => failed(error),
         }
     }
 
-    /// A history that cannot be kept is told once.
-    fn note(&mut self, result: Result<(), ReadlineError>) {
+    /// Warns once about a history that cannot be saved.
+    fn warn_history_once(&mut self, result: Result<(), ReadlineError>) {
         if let Err(error) = result
             && !self.warned
         {
             self.warned = true;
-            output::warning(&format!("{} cannot be used: {error}.", self.history.display()));
+            output::print_warning(&format!("{} cannot be used: {error}.", self.history.display()));
         }
     }
 }
 
-/// A backslash at the end of a line only says that the message goes on.
-fn joined(line: &str) -> String {
+/// Joins continued lines: a backslash at the end of a line only means that the message goes on.
+fn join_continued_lines(line: &str) -> String {
     line.replace("\\\n", "\n")
 }
 
-/// What the editor asks while a line is written.
+/// The helper that the editor calls while a line is written.
 #[derive(Clone)]
-struct Aid {
-    names: Names,
+struct EditorHelper {
+    names: CompletionNames,
     runtime: Handle,
-    /// Something stands on the line.
+    /// The line is not empty.
     written: Cell<bool>,
 }
 
-impl Helper for Aid {}
+impl Helper for EditorHelper {}
 
-impl Completer for Aid {
+impl Completer for EditorHelper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, _: &rustyline::Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let (start, wanted) = complete::wanted(&line[..at]);
-        // A store or a git that does not answer offers nothing; the command itself will say so.
-        let names = self.runtime.block_on(self.names.of(wanted)).unwrap_or_default();
+        let (start, wanted) = complete::completion_at_end(&line[..at]);
+        // If the store or git fails, Tab offers nothing; the command itself will report the error.
+        let names = self.runtime.block_on(self.names.completion_names(wanted)).unwrap_or_default();
         let fitting = names.into_iter().filter(|name| name.starts_with(&line[start..at]));
         Ok((start, fitting.map(|name| Pair { replacement: format!("{name} "), display: name }).collect()))
     }
 }
 
-impl Hinter for Aid {
+impl Hinter for EditorHelper {
     type Hint = String;
 
     fn hint(&self, line: &str, at: usize, _: &rustyline::Context<'_>) -> Option<String> {
         self.written.set(!line.is_empty());
-        if at < line.len() { None } else { complete::usage(line).map(str::to_owned) }
+        if at < line.len() { None } else { complete::command_usage(line).map(str::to_owned) }
     }
 }
 
-impl Highlighter for Aid {
+impl Highlighter for EditorHelper {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
         Cow::Owned(prompt.cyan().to_string())
     }
@@ -184,7 +184,7 @@ impl Highlighter for Aid {
     }
 }
 
-impl Validator for Aid {
+impl Validator for EditorHelper {
     fn validate(&self, context: &mut ValidationContext) -> rustyline::Result<ValidationResult> {
         let goes_on = context.input().ends_with('\\');
         Ok(if goes_on { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_message_may_have_several_lines() {
-        assert_eq!(joined("one\\\ntwo\\\n\\\nthree"), "one\ntwo\n\nthree");
-        assert_eq!(joined("a\\b"), "a\\b");
+        assert_eq!(join_continued_lines("one\\\ntwo\\\n\\\nthree"), "one\ntwo\n\nthree");
+        assert_eq!(join_continued_lines("a\\b"), "a\\b");
     }
 }

@@ -1,7 +1,7 @@
-//! One message, from being said to its answer.
+//! One message, from sending it to its answer.
 //!
-//! The stream of events says when to look and brings the answer's text while it is made; what counts
-//! is what the server has stored, so that nothing is lost where the stream breaks, or where another
+//! The stream of events tells when to poll and brings the answer's text while it is made. Only the messages
+//! that the server has stored count, so that nothing is lost where the stream breaks, or where another
 //! process does the work and this server's stream is silent.
 
 use std::time::Duration;
@@ -10,104 +10,109 @@ use grove_environments::problem::Problem;
 use reqwest::Response;
 use tokio::time::Instant;
 
-use super::client::{CallError, Client, Line};
-use super::show::Show;
-use super::signals::{Signals, Wish};
-use super::sse::{Event, Parser};
+use super::client::{ChatCallError, ChatClient, ChatLine};
+use super::show::ChatOutput;
+use super::signals::{ChatSignals, StopSignal};
+use super::sse::{ChatEvent, SseParser};
 
-/// How often is looked without being told to.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval of polling when no event arrives.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a server may be away, for a restart.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time that a server may be unreachable, for a restart.
+const SERVER_RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum MessageOutcome {
     Done,
-    /// Refused, failed or cut short; the answer says why.
+    /// Refused, failed or interrupted; the answer says why.
     NotDone,
     /// Ctrl-C ended it.
     Stopped,
-    /// It may go on; nobody waits for it here any more.
+    /// It may go on; this process no longer waits for it.
     Left,
 }
 
-pub struct Exchange<'a> {
-    client: &'a Client,
-    pub signals: Signals,
-    show: Show,
-    events: Events,
+pub struct ChatExchange<'a> {
+    client: &'a ChatClient,
+    pub signals: ChatSignals,
+    show: ChatOutput,
+    events: EventStream,
 }
 
-impl<'a> Exchange<'a> {
-    /// Listens from now on.
-    pub async fn new(client: &'a Client, signals: Signals, show: Show) -> Self {
-        let mut events = Events::default();
-        events.connect(client).await;
+impl<'a> ChatExchange<'a> {
+    /// Opens the stream of events.
+    pub async fn new(client: &'a ChatClient, signals: ChatSignals, show: ChatOutput) -> Self {
+        let mut events = EventStream::default();
+        events.connect_if_needed(client).await;
         Self { client, signals, show, events }
     }
 
-    /// Says something and shows what comes back.
-    pub async fn carry(&mut self, text: &str) -> Result<Fate, Problem> {
-        let message = self.client.say(text).await?;
-        self.show.begin(self.client.conversation(), &message);
+    /// Sends a message and shows the answers.
+    pub async fn send_and_show(&mut self, text: &str) -> Result<MessageOutcome, Problem> {
+        let message = self.client.post_message(text).await?;
+        self.show.begin_message(self.client.conversation_id(), &message);
         let (mut shown, mut stopped, mut gone) = (0, false, None);
         loop {
-            match self.client.about(&message).await {
+            match self.client.fetch_exchange(&message).await {
                 Ok(lines) => {
                     gone = None;
-                    if let Some(fate) = self.print(&lines, &mut shown) {
-                        return Ok(if stopped && fate == Fate::NotDone { Fate::Stopped } else { fate });
+                    if let Some(fate) = self.print_new_lines(&lines, &mut shown) {
+                        return Ok(if stopped && fate == MessageOutcome::NotDone {
+                            MessageOutcome::Stopped
+                        } else {
+                            fate
+                        });
                     }
                 }
-                Err(CallError::Unreachable(_)) if gone.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {}
+                Err(ChatCallError::Unreachable(_))
+                    if gone.get_or_insert_with(Instant::now).elapsed() < SERVER_RESTART_TIMEOUT => {}
                 Err(error) => return Err(error.into()),
             }
-            match self.news(&message).await {
+            match self.wait_for_news(&message).await {
                 None => {}
-                // Whoever asks a second time does not want to wait.
-                Some(Wish::Stop) if !stopped => {
+                // The first Ctrl-C stops the message; at the second one the user does not want to wait.
+                Some(StopSignal::Stop) if !stopped => {
                     stopped = true;
-                    self.client.say("/stop").await?;
+                    self.client.post_message("/stop").await?;
                 }
-                Some(Wish::Stop | Wish::End) => return Ok(Fate::Left),
+                Some(StopSignal::Stop | StopSignal::End) => return Ok(MessageOutcome::Left),
             }
         }
     }
 
-    /// Prints what is new; what became of the message, if that is known.
-    fn print(&mut self, lines: &[Line], shown: &mut usize) -> Option<Fate> {
+    /// Prints the new lines. Returns the outcome of the message, if it is known.
+    fn print_new_lines(&mut self, lines: &[ChatLine], shown: &mut usize) -> Option<MessageOutcome> {
         // The status comes with the answer or before it, never after it.
         let status = lines.iter().find_map(|line| line.status.as_deref()).unwrap_or_default();
         let ended = !matches!(status, "waiting" | "running");
-        let said: Vec<&Line> = lines.iter().filter(|line| line.kind != "message").collect();
+        let said: Vec<&ChatLine> = lines.iter().filter(|line| line.kind != "message").collect();
         for line in said.iter().skip(*shown) {
             match line.kind.as_str() {
-                "answer" if ended => self.show.answer(line, status),
+                "answer" if ended => self.show.show_answer(line, status),
                 "answer" => return None,
-                _ => self.show.notice(line),
+                _ => self.show.show_notice(line),
             }
             *shown += 1;
         }
-        ended.then_some(if status == "done" { Fate::Done } else { Fate::NotDone })
+        ended.then_some(if status == "done" { MessageOutcome::Done } else { MessageOutcome::NotDone })
     }
 
-    /// Waits until there may be something new, and shows the answer's text as it comes.
-    async fn news(&mut self, of: &str) -> Option<Wish> {
-        let look = tokio::time::sleep(LOOK);
+    /// Waits until there may be new lines, and shows the answer's text as it arrives.
+    async fn wait_for_news(&mut self, of: &str) -> Option<StopSignal> {
+        let look = tokio::time::sleep(POLL_INTERVAL);
         tokio::pin!(look);
         loop {
             tokio::select! {
-                event = self.events.next() => match event {
-                    Some(Event::Delta { message, text }) if message == of => self.show.delta(&text),
-                    Some(Event::Step { message, text }) if message == of => self.show.step(&text),
-                    Some(Event::Delta { .. } | Event::Step { .. }) => {}
-                    Some(Event::News) | None => return None,
+                event = self.events.next_event() => match event {
+                    Some(ChatEvent::Delta { message, text }) if message == of => self.show.show_delta(&text),
+                    Some(ChatEvent::Step { message, text }) if message == of => self.show.show_step(&text),
+                    Some(ChatEvent::Delta { .. } | ChatEvent::Step { .. }) => {}
+                    Some(ChatEvent::News) | None => return None,
                 },
-                wish = self.signals.any() => return Some(wish),
+                wish = self.signals.next_signal() => return Some(wish),
                 () = &mut look => {
-                    self.events.connect(self.client).await;
+                    self.events.connect_if_needed(self.client).await;
                     return None;
                 }
             }
@@ -115,31 +120,31 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// The stream of events, while there is one.
+/// The stream of events, while it is open.
 #[derive(Default)]
-struct Events {
+struct EventStream {
     response: Option<Response>,
-    parser: Parser,
+    parser: SseParser,
 }
 
-impl Events {
-    /// Without it the answer comes all the same, only later and in one piece.
-    async fn connect(&mut self, client: &Client) {
+impl EventStream {
+    /// Opens the stream. Without it the answer still arrives, only later and in one piece.
+    async fn connect_if_needed(&mut self, client: &ChatClient) {
         if self.response.is_none() {
-            self.response = client.events().await.ok();
-            self.parser = Parser::default();
+            self.response = client.open_event_stream().await.ok();
+            self.parser = SseParser::default();
         }
     }
 
-    /// `None`: the stream has ended. Where there is none, nothing ever comes.
-    async fn next(&mut self) -> Option<Event> {
+    /// Returns the next event; `None`: the stream has ended. Without a stream it waits for ever.
+    async fn next_event(&mut self) -> Option<ChatEvent> {
         loop {
-            if let Some(event) = self.parser.next() {
+            if let Some(event) = self.parser.next_event() {
                 return Some(event);
             }
             let Some(response) = &mut self.response else { return std::future::pending().await };
             match response.chunk().await {
-                Ok(Some(bytes)) => self.parser.push(&bytes),
+                Ok(Some(bytes)) => self.parser.push_bytes(&bytes),
                 Ok(None) | Err(_) => {
                     self.response = None;
                     return None;

@@ -1,8 +1,9 @@
 //! `grove chat`: a conversation in the terminal.
 //!
-//! It speaks to a server as the page does ([`client`]): to the one that runs, or to one that this
-//! process starts for itself ([`reach`]). [`exchange`] carries one message to its answer, [`show`]
-//! prints what comes back, [`editor`] and [`pipe`] are where messages come from.
+//! It uses the server's API as the page does ([`client`]): the API of the running server, or of one that this
+//! process starts for itself ([`reach`]). [`exchange`] sends one message and waits for its answer, [`show`]
+//! prints the answers, [`editor`] and [`pipe`] read the messages. [`complete`] offers words at Tab,
+//! [`signals`] handles Ctrl-C, and [`sse`] parses the stream of events.
 
 mod client;
 mod complete;
@@ -17,24 +18,24 @@ mod sse;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use client::Client;
-use editor::Editor;
-use exchange::{Exchange, Fate};
+use client::ChatClient;
+use editor::ChatEditor;
+use exchange::{ChatExchange, MessageOutcome};
 use grove_environments::codebases::CodebaseError;
 use grove_environments::problem::Problem;
 use grove_model::Codebase;
 use grove_store::Store;
 use owo_colors::OwoColorize;
-use pipe::Pipe;
-use reach::Reached;
-use show::Show;
-use signals::Signals;
+use pipe::PipedInput;
+use reach::ServerConnection;
+use show::ChatOutput;
+use signals::ChatSignals;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 use crate::server::random_hex;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ChatArgs {
     /// Say this, print the answer and end
     #[arg(value_name = "MESSAGE")]
     words: Option<String>,
@@ -46,8 +47,8 @@ pub struct Args {
     conversation: Option<String>,
 }
 
-/// One message that somebody typed, or why there is none.
-pub enum Input {
+/// One message that the user typed, or the reason why there is none.
+pub enum ChatInput {
     Message(String),
     /// Nothing to send; more may come.
     Nothing,
@@ -55,98 +56,101 @@ pub enum Input {
     Failed(Problem),
 }
 
-pub async fn run(context: Context, args: Args) -> Done {
-    let store = context.store().await?;
+pub async fn run(context: CliContext, args: ChatArgs) -> CommandResult {
+    let store = context.open_store().await?;
     let codebase = codebase_here(&context, &store).await?;
     let conversation = match args.conversation {
         Some(id) => id,
         None => new_conversation()?,
     };
-    let Reached { address, token, embedded } = reach::reach(&context, &store).await?;
+    let ServerConnection { address, token, embedded } = reach::connect_or_embed(&context, &store).await?;
     let about = codebase.as_ref().map(|codebase| codebase.name.clone());
-    let client = Client::new(&address, &token, &conversation, about)?;
-    let talked = talk(&context, &store, codebase.as_ref(), &client, args.message.or(args.words)).await;
-    // Also after a failure: what runs here is waited for.
+    let client = ChatClient::new(&address, &token, &conversation, about)?;
+    let talked = run_conversation(&context, &store, codebase.as_ref(), &client, args.message.or(args.words)).await;
+    // Also after a failure: the server waits for running messages.
     if let Some(embedded) = embedded {
-        embedded.end().await;
+        embedded.shut_down().await;
     }
     store.close().await;
     talked
 }
 
-async fn talk(
-    context: &Context,
+async fn run_conversation(
+    context: &CliContext,
     store: &Store,
     codebase: Option<&Codebase>,
-    client: &Client,
+    client: &ChatClient,
     message: Option<String>,
-) -> Done {
+) -> CommandResult {
     let on_terminal = std::io::stdout().is_terminal() && !context.json;
-    let mut exchange = Exchange::new(client, Signals::listen()?, Show::new(context.json, on_terminal)).await;
+    let mut exchange =
+        ChatExchange::new(client, ChatSignals::listen_for_signals()?, ChatOutput::new(context.json, on_terminal)).await;
     if let Some(message) = message {
-        return Ok(code_of(exchange.carry(&message).await?));
+        return Ok(code_of(exchange.send_and_show(&message).await?));
     }
     if !on_terminal || !std::io::stdin().is_terminal() {
-        return piped(&mut exchange).await;
+        return run_piped_conversation(&mut exchange).await;
     }
-    let (isolation, codebase_here) = (context.isolation(store), codebase.cloned());
-    let names = complete::Names { store: store.clone(), isolation, codebase: codebase_here };
-    let mut editor = Editor::start(context.settings.home().join("chat_history"), names);
+    let (isolation, codebase_here) = (context.environments_in(store), codebase.cloned());
+    let names = complete::CompletionNames { store: store.clone(), isolation, codebase: codebase_here };
+    let mut editor = ChatEditor::start_thread(context.settings.home_path().join("chat_history"), names);
     let about = codebase.map(|codebase| format!(" about {}", codebase.name)).unwrap_or_default();
-    hint(&format!("Conversation {}{about}. /help shows the commands, Ctrl-D ends.", client.conversation()));
+    print_hint(&format!("Conversation {}{about}. /help shows the commands, Ctrl-D ends.", client.conversation_id()));
     loop {
         exchange.signals.forget_stop();
         let input = tokio::select! {
-            input = editor.next() => input,
-            _ = exchange.signals.any() => Input::End,
+            input = editor.next_input() => input,
+            _ = exchange.signals.next_signal() => ChatInput::End,
         };
         match input {
-            Input::Message(message) => match exchange.carry(&message).await? {
-                Fate::Left => break,
-                Fate::Done | Fate::NotDone | Fate::Stopped => {}
+            ChatInput::Message(message) => match exchange.send_and_show(&message).await? {
+                MessageOutcome::Left => break,
+                MessageOutcome::Done | MessageOutcome::NotDone | MessageOutcome::Stopped => {}
             },
-            Input::Nothing => {}
-            Input::End => break,
-            Input::Failed(problem) => return Err(problem),
+            ChatInput::Nothing => {}
+            ChatInput::End => break,
+            ChatInput::Failed(problem) => return Err(problem),
         }
     }
-    hint(&format!("grove chat -c {} goes on with this conversation.", client.conversation()));
+    print_hint(&format!("grove chat -c {} goes on with this conversation.", client.conversation_id()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each line is a message; the next one is sent when the one before is answered.
-async fn piped(exchange: &mut Exchange<'_>) -> Done {
-    let (mut pipe, mut all_done) = (Pipe::start(), true);
+/// Sends each line as a message; the next one is sent when the one before is answered.
+async fn run_piped_conversation(exchange: &mut ChatExchange<'_>) -> CommandResult {
+    let (mut pipe, mut all_done) = (PipedInput::start_thread(), true);
     loop {
         let input = tokio::select! {
-            input = pipe.next() => input,
-            _ = exchange.signals.any() => return Ok(ExitCode::from(130)),
+            input = pipe.next_input() => input,
+            _ = exchange.signals.next_signal() => return Ok(ExitCode::from(130)),
         };
         match input {
-            Input::Message(message) => match exchange.carry(&message).await? {
-                Fate::Done => {}
-                Fate::NotDone => all_done = false,
-                gone @ (Fate::Stopped | Fate::Left) => return Ok(code_of(gone)),
+            ChatInput::Message(message) => match exchange.send_and_show(&message).await? {
+                MessageOutcome::Done => {}
+                MessageOutcome::NotDone => all_done = false,
+                gone @ (MessageOutcome::Stopped | MessageOutcome::Left) => return Ok(code_of(gone)),
             },
-            Input::Nothing => {}
-            Input::End => return Ok(code_of(if all_done { Fate::Done } else { Fate::NotDone })),
-            Input::Failed(problem) => return Err(problem),
+            ChatInput::Nothing => {}
+            ChatInput::End => {
+                return Ok(code_of(if all_done { MessageOutcome::Done } else { MessageOutcome::NotDone }));
+            }
+            ChatInput::Failed(problem) => return Err(problem),
         }
     }
 }
 
-fn code_of(fate: Fate) -> ExitCode {
+fn code_of(fate: MessageOutcome) -> ExitCode {
     match fate {
-        Fate::Done => ExitCode::SUCCESS,
-        Fate::NotDone => ExitCode::FAILURE,
-        Fate::Stopped | Fate::Left => ExitCode::from(130),
+        MessageOutcome::Done => ExitCode::SUCCESS,
+        MessageOutcome::NotDone => ExitCode::FAILURE,
+        MessageOutcome::Stopped | MessageOutcome::Left => ExitCode::from(130),
     }
 }
 
-/// The codebase that is talked about: the repository that we are in, registered if it is new, or the
-/// only one. There may be none.
-async fn codebase_here(context: &Context, store: &Store) -> Result<Option<Codebase>, Problem> {
-    match context.codebases(store).meant_or_registered(None, &context.cwd).await {
+/// Returns the codebase of the conversation: the repository of the current directory, registered if it is
+/// new, or the only registered one. There may be none.
+async fn codebase_here(context: &CliContext, store: &Store) -> Result<Option<Codebase>, Problem> {
+    match context.codebases_in(store).meant_or_registered(None, &context.cwd).await {
         Ok(codebase) => Ok(Some(codebase)),
         Err(CodebaseError::None | CodebaseError::Which(_)) => Ok(None),
         Err(error) => Err(error.into()),
@@ -160,6 +164,6 @@ fn new_conversation() -> Result<String, Problem> {
     Ok(format!("cli-{random}"))
 }
 
-fn hint(text: &str) {
+fn print_hint(text: &str) {
     anstream::eprintln!("{}", text.dimmed());
 }

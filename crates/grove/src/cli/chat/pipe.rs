@@ -1,37 +1,37 @@
-//! Messages from a pipe or a file: a line each.
+//! Messages from a pipe or a file: one per line.
 
 use std::io::BufRead;
 
 use grove_environments::problem::Problem;
 use tokio::sync::mpsc;
 
-use super::Input;
+use super::ChatInput;
 
-pub struct Pipe {
-    lines: mpsc::Receiver<Input>,
+pub struct PipedInput {
+    lines: mpsc::Receiver<ChatInput>,
 }
 
-impl Pipe {
-    /// A thread of its own: a read from a pipe cannot be taken back when the program ends.
-    pub fn start() -> Self {
+impl PipedInput {
+    /// Starts a thread of its own: a read from a pipe cannot be cancelled when the program ends.
+    pub fn start_thread() -> Self {
         let (sender, lines) = mpsc::channel(1);
         std::thread::spawn(move || {
             let mut stdin = std::io::stdin().lock();
             loop {
                 let mut line = Vec::new();
                 let input = match stdin.read_until(b'\n', &mut line) {
-                    Ok(0) => Input::End,
+                    Ok(0) => ChatInput::End,
                     Ok(_) => match String::from_utf8_lossy(&line).trim() {
-                        "" => Input::Nothing,
-                        text => Input::Message(text.to_owned()),
+                        "" => ChatInput::Nothing,
+                        text => ChatInput::Message(text.to_owned()),
                     },
-                    Err(error) => Input::Failed(Problem::new(
+                    Err(error) => ChatInput::Failed(Problem::new(
                         "failed",
                         format!("The standard input cannot be read: {error}."),
                         "Give the message as an argument.",
                     )),
                 };
-                let last = matches!(input, Input::End | Input::Failed(_));
+                let last = matches!(input, ChatInput::End | ChatInput::Failed(_));
                 if sender.blocking_send(input).is_err() || last {
                     return;
                 }
@@ -40,7 +40,7 @@ impl Pipe {
         Self { lines }
     }
 
-    pub async fn next(&mut self) -> Input {
-        self.lines.recv().await.unwrap_or(Input::End)
+    pub async fn next_input(&mut self) -> ChatInput {
+        self.lines.recv().await.unwrap_or(ChatInput::End)
     }
 }

@@ -1,4 +1,4 @@
-//! The server to talk to: the one that runs, or one of our own.
+//! Finds the server to use: the running one, or one in this process.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -8,28 +8,28 @@ use grove_store::Store;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::super::Context;
-use super::client::http;
-use crate::server::{Duty, Server, token_of};
+use super::super::CliContext;
+use super::client::build_http_client;
+use crate::server::{GroveServer, ServerMode, token_of};
 
-/// How long a server that runs may take to say so.
-const SOON: Duration = Duration::from_secs(3);
+/// The time that a running server may take to answer a probe.
+const SERVER_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-pub struct Reached {
+pub struct ServerConnection {
     pub address: String,
     pub token: String,
-    pub embedded: Option<Embedded>,
+    pub embedded: Option<EmbeddedServer>,
 }
 
 /// A server in this process.
-pub struct Embedded {
+pub struct EmbeddedServer {
     ending: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Embedded {
-    /// Waits for what runs, as a server does.
-    pub async fn end(self) {
+impl EmbeddedServer {
+    /// Ends the server and waits for running messages, as `grove serve` does.
+    pub async fn shut_down(self) {
         self.ending.send_replace(true);
         if let Err(error) = self.task.await {
             tracing::error!("the server ended badly: {error}");
@@ -37,17 +37,22 @@ impl Embedded {
     }
 }
 
-/// The server that runs where ours would listen, if it is one of ours.
-pub async fn running(context: &Context, token: &str) -> Result<Option<String>, Problem> {
-    match address_of(context.settings.listen()) {
+/// Returns the address of the server that runs where ours would listen, if it is one of ours.
+pub async fn find_running_server(context: &CliContext, token: &str) -> Result<Option<String>, Problem> {
+    match address_of(context.settings.listen_address()) {
         Some(address) if is_ours(&address, token).await? => Ok(Some(address)),
         _ => Ok(None),
     }
 }
 
-/// A link of a server that runs, which lets one browser in.
+/// Asks a running server for a link that grants one browser access.
 pub async fn new_link(address: &str, token: &str) -> Result<String, Problem> {
-    let asked = http()?.post(format!("{address}/api/links")).bearer_auth(token).timeout(SOON).send().await;
+    let asked = build_http_client()?
+        .post(format!("{address}/api/links"))
+        .bearer_auth(token)
+        .timeout(SERVER_PROBE_TIMEOUT)
+        .send()
+        .await;
     let answer = match asked {
         Ok(response) => response.json::<serde_json::Value>().await.unwrap_or_default(),
         Err(_) => serde_json::Value::Null,
@@ -58,22 +63,23 @@ pub async fn new_link(address: &str, token: &str) -> Result<String, Problem> {
     })
 }
 
-pub async fn reach(context: &Context, store: &Store) -> Result<Reached, Problem> {
+pub async fn connect_or_embed(context: &CliContext, store: &Store) -> Result<ServerConnection, Problem> {
     let token = token_of(&context.settings)?;
-    if let Some(address) = running(context, &token).await? {
-        return Ok(Reached { address, token, embedded: None });
+    if let Some(address) = find_running_server(context, &token).await? {
+        return Ok(ServerConnection { address, token, embedded: None });
     }
     let mut settings = context.settings.clone();
     settings.with_flag("--listen", "server.listen", "127.0.0.1:0")?;
     settings.with_flag("--test-adapter", "adapters.test.enabled", "false")?;
-    let server = Server::start(context.git.clone(), store.clone(), &settings, Duty::Chat).await?;
-    let address = format!("http://{}", server.address());
+    let server = GroveServer::start_server(context.git.clone(), store.clone(), &settings, ServerMode::Chat).await?;
+    let address = format!("http://{}", server.listen_address());
     let ending = server.end_switch();
-    let task = tokio::spawn(server.run());
-    Ok(Reached { address, token, embedded: Some(Embedded { ending, task }) })
+    let task = tokio::spawn(server.run_until_ended());
+    Ok(ServerConnection { address, token, embedded: Some(EmbeddedServer { ending, task }) })
 }
 
-/// Where a server that listens there is spoken to from this machine; `None`: on a port of its own.
+/// Returns the address at which this machine reaches a server with this `listen` setting. Returns `None` if
+/// the port is chosen at its start.
 fn address_of(listen: &str) -> Option<String> {
     let Ok(mut address) = listen.parse::<SocketAddr>() else { return Some(format!("http://{listen}")) };
     if address.ip().is_unspecified() {
@@ -82,12 +88,12 @@ fn address_of(listen: &str) -> Option<String> {
     (address.port() != 0).then(|| format!("http://{address}"))
 }
 
-/// Whether a grove answers there and takes our token: then it is on our store. Whatever else is
-/// there is let be.
+/// Tells whether a grove server answers at `address` and accepts our token: then it uses our store. Any other
+/// program there is left alone.
 async fn is_ours(address: &str, token: &str) -> Result<bool, Problem> {
-    let http = http()?;
-    let health = http.get(format!("{address}/health")).timeout(SOON).send().await;
-    // The token goes to nobody who does not speak like a grove.
+    let http = build_http_client()?;
+    let health = http.get(format!("{address}/health")).timeout(SERVER_PROBE_TIMEOUT).send().await;
+    // The token is sent only to a server that answers like a grove server.
     let alive = match health {
         Ok(response) if response.status().is_success() => response.json::<serde_json::Value>().await,
         _ => return Ok(false),
@@ -95,7 +101,8 @@ async fn is_ours(address: &str, token: &str) -> Result<bool, Problem> {
     if !alive.is_ok_and(|alive| alive["status"] == "ok") {
         return Ok(false);
     }
-    let known = http.get(format!("{address}/api/codebases")).bearer_auth(token).timeout(SOON).send().await;
+    let known =
+        http.get(format!("{address}/api/codebases")).bearer_auth(token).timeout(SERVER_PROBE_TIMEOUT).send().await;
     Ok(known.is_ok_and(|response| response.status().is_success()))
 }
 

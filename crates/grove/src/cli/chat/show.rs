@@ -1,79 +1,79 @@
-//! What a person or a script sees of a conversation.
+//! Prints a conversation for a person or a script.
 
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use super::client::Line;
+use super::client::ChatLine;
 use crate::output;
 
-pub enum Show {
-    /// The answer as it is made; words on the way are dimmed.
+pub enum ChatOutput {
+    /// The answer as it is made; notices are dimmed.
     Terminal { streamed: String },
-    /// Answers on the standard output, all else on the other.
+    /// Answers on the standard output, everything else on the standard error.
     Plain,
-    /// A line of JSON for everything that is said.
+    /// One line of JSON for every message.
     Json { conversation: String, message: String },
 }
 
-impl Show {
+impl ChatOutput {
     pub fn new(json: bool, on_terminal: bool) -> Self {
         match (json, on_terminal) {
-            (true, _) => Show::Json { conversation: String::new(), message: String::new() },
-            (false, true) => Show::Terminal { streamed: String::new() },
-            (false, false) => Show::Plain,
+            (true, _) => ChatOutput::Json { conversation: String::new(), message: String::new() },
+            (false, true) => ChatOutput::Terminal { streamed: String::new() },
+            (false, false) => ChatOutput::Plain,
         }
     }
 
-    /// A message was sent.
-    pub fn begin(&mut self, in_conversation: &str, with_id: &str) {
+    /// Notes that a message was sent.
+    pub fn begin_message(&mut self, in_conversation: &str, with_id: &str) {
         match self {
-            Show::Terminal { streamed } => streamed.clear(),
-            Show::Plain => {}
-            Show::Json { conversation, message } => {
+            ChatOutput::Terminal { streamed } => streamed.clear(),
+            ChatOutput::Plain => {}
+            ChatOutput::Json { conversation, message } => {
                 *conversation = in_conversation.to_owned();
                 *message = with_id.to_owned();
             }
         }
     }
 
-    pub fn notice(&self, line: &Line) {
+    pub fn show_notice(&self, line: &ChatLine) {
         match self {
-            Show::Terminal { .. } => anstream::eprintln!("{}", printable(&line.message).dimmed()),
-            Show::Plain => anstream::eprintln!("{}", line.message),
-            Show::Json { conversation, message } => in_json(conversation, message, line, None),
+            ChatOutput::Terminal { .. } => anstream::eprintln!("{}", strip_control_characters(&line.message).dimmed()),
+            ChatOutput::Plain => anstream::eprintln!("{}", line.message),
+            ChatOutput::Json { conversation, message } => in_json(conversation, message, line, None),
         }
     }
 
-    /// A piece of the answer.
-    pub fn delta(&mut self, text: &str) {
-        if let Show::Terminal { streamed } = self {
+    /// Shows a piece of the answer.
+    pub fn show_delta(&mut self, text: &str) {
+        if let ChatOutput::Terminal { streamed } = self {
             streamed.push_str(text);
-            output::raw(printable(text).as_bytes());
+            output::print_bytes(strip_control_characters(text).as_bytes());
         }
     }
 
-    /// What the agent does on the way, for people who watch.
-    pub fn step(&self, text: &str) {
-        if let Show::Terminal { .. } = self {
-            anstream::eprintln!("{}", format!("· {}", printable(text)).dimmed());
+    /// Shows the agent's current step to people who watch.
+    pub fn show_step(&self, text: &str) {
+        if let ChatOutput::Terminal { .. } = self {
+            anstream::eprintln!("{}", format!("· {}", strip_control_characters(text)).dimmed());
         }
     }
 
-    pub fn answer(&self, line: &Line, status: &str) {
+    pub fn show_answer(&self, line: &ChatLine, status: &str) {
         match self {
-            Show::Terminal { streamed } => {
-                let rest = remainder(streamed, &line.message);
+            ChatOutput::Terminal { streamed } => {
+                let rest = unshown_rest(streamed, &line.message);
                 if !rest.is_empty() {
-                    output::line(&printable(rest));
+                    output::print_line(&strip_control_characters(rest));
                 }
             }
-            Show::Plain => output::raw(format!("{}\n", line.message).as_bytes()),
-            Show::Json { conversation, message } => in_json(conversation, message, line, Some(status)),
+            ChatOutput::Plain => output::print_bytes(format!("{}\n", line.message).as_bytes()),
+            ChatOutput::Json { conversation, message } => in_json(conversation, message, line, Some(status)),
         }
     }
 }
 
-fn in_json(conversation: &str, id: &str, line: &Line, status: Option<&str>) {
+fn in_json(conversation: &str, id: &str, line: &ChatLine, status: Option<&str>) {
     let mut value = json!({
         "type": line.kind,
         "conversationId": conversation,
@@ -84,12 +84,12 @@ fn in_json(conversation: &str, id: &str, line: &Line, status: Option<&str>) {
     if let Some(status) = status {
         value["status"] = json!(status);
     }
-    output::line(&value.to_string());
+    output::print_line(&value.to_string());
 }
 
-/// What of an answer was not shown yet. The stream has whole lines only, and the answer loses white
-/// space at its end; where the two differ otherwise, the answer is what counts.
-fn remainder<'a>(streamed: &str, answer: &'a str) -> &'a str {
+/// Returns the part of an answer that was not shown yet. The stream has whole lines only, and the answer
+/// loses white space at its end; where the two differ otherwise, the answer counts.
+fn unshown_rest<'a>(streamed: &str, answer: &'a str) -> &'a str {
     if let Some(rest) = answer.strip_prefix(streamed) {
         return rest;
     }
@@ -99,8 +99,8 @@ fn remainder<'a>(streamed: &str, answer: &'a str) -> &'a str {
     }
 }
 
-/// An agent's words must not steer the terminal.
-fn printable(text: &str) -> String {
+/// Removes control characters: an agent's text must not control the terminal.
+fn strip_control_characters(text: &str) -> String {
     let plain = anstream::adapter::strip_str(text).to_string();
     plain.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
@@ -122,12 +122,12 @@ mod tests {
             ("one\n", "ones", "ones"),
             ("lost\n", "(The first 3 bytes are left out.)\nt", "(The first 3 bytes are left out.)\nt"),
         ] {
-            assert_eq!(remainder(streamed, answer), rest, "{streamed:?} {answer:?}");
+            assert_eq!(unshown_rest(streamed, answer), rest, "{streamed:?} {answer:?}");
         }
     }
 
     #[test]
     fn an_agent_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\x1b[2J\x1b]0;title\x07b\x08\x1bc\tü\n\u{9b}1mx"), "ab\tü\n1mx");
+        assert_eq!(strip_control_characters("a\x1b[2J\x1b]0;title\x07b\x08\x1bc\tü\n\u{9b}1mx"), "ab\tü\n1mx");
     }
 }

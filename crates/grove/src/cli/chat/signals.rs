@@ -1,25 +1,26 @@
-//! Ctrl-C and the wish to end.
+//! Ctrl-C and the signals that end the program.
 
 use futures_util::FutureExt;
 use grove_environments::problem::Problem;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub enum Wish {
-    /// Ctrl-C: what runs shall stop.
+pub enum StopSignal {
+    /// Ctrl-C: stop the running message.
     Stop,
-    /// The terminal or the machine goes away.
+    /// The terminal closes or the machine shuts down.
     End,
 }
 
-/// While a line is edited the terminal gives Ctrl-C to the editor; at all other times it comes here.
-pub struct Signals {
+/// The signals of a chat. While a line is edited the terminal gives Ctrl-C to the editor; at all other times
+/// it arrives here.
+pub struct ChatSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
-impl Signals {
-    pub fn listen() -> Result<Self, Problem> {
+impl ChatSignals {
+    pub fn listen_for_signals() -> Result<Self, Problem> {
         let listen = |kind| {
             signal(kind).map_err(|error| {
                 let message = format!("Signals cannot be listened to: {error}.");
@@ -33,16 +34,16 @@ impl Signals {
         })
     }
 
-    /// A Ctrl-C that came too late for what it was meant to stop.
+    /// Discards a Ctrl-C that came after the end of the message that it was meant to stop.
     pub fn forget_stop(&mut self) {
         while self.interrupt.recv().now_or_never().is_some() {}
     }
 
-    pub async fn any(&mut self) -> Wish {
+    pub async fn next_signal(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Wish::Stop,
-            _ = self.terminate.recv() => Wish::End,
-            _ = self.hangup.recv() => Wish::End,
+            _ = self.interrupt.recv() => StopSignal::Stop,
+            _ = self.terminate.recv() => StopSignal::End,
+            _ = self.hangup.recv() => StopSignal::End,
         }
     }
 }

@@ -1,39 +1,39 @@
-//! Server-sent events, as far as ours go: a name and one line of JSON.
+//! Parses server-sent events in the form that our server sends: a name and one line of JSON.
 
 use serde::Deserialize;
 
-/// What happened, as far as a conversation cares.
+/// An event that concerns a conversation.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ChatEvent {
     /// A piece of the answer to a message.
     Delta { message: String, text: String },
-    /// What the agent does on the way to it.
+    /// A step of the agent on the way to the answer.
     Step { message: String, text: String },
-    /// Something new can be read.
+    /// There are new lines to read.
     News,
 }
 
 #[derive(Deserialize)]
-struct Piece {
+struct EventPayload {
     message: String,
     text: String,
 }
 
-/// Collects bytes until an event is whole.
+/// Collects bytes until an event is complete.
 #[derive(Default)]
-pub struct Parser {
+pub struct SseParser {
     bytes: Vec<u8>,
     name: String,
     data: String,
 }
 
-impl Parser {
-    pub fn push(&mut self, bytes: &[u8]) {
+impl SseParser {
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole event; what is of no interest is skipped.
-    pub fn next(&mut self) -> Option<Event> {
+    /// Returns the next complete event; skips events that do not concern a conversation.
+    pub fn next_event(&mut self) -> Option<ChatEvent> {
         while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.bytes.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line);
@@ -46,16 +46,16 @@ impl Parser {
                 let (name, data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
                 match name.as_str() {
                     "delta" => {
-                        if let Ok(Piece { message, text }) = serde_json::from_str(&data) {
-                            return Some(Event::Delta { message, text });
+                        if let Ok(EventPayload { message, text }) = serde_json::from_str(&data) {
+                            return Some(ChatEvent::Delta { message, text });
                         }
                     }
                     "step" => {
-                        if let Ok(Piece { message, text }) = serde_json::from_str(&data) {
-                            return Some(Event::Step { message, text });
+                        if let Ok(EventPayload { message, text }) = serde_json::from_str(&data) {
+                            return Some(ChatEvent::Step { message, text });
                         }
                     }
-                    "said" | "lagged" => return Some(Event::News),
+                    "said" | "lagged" => return Some(ChatEvent::News),
                     _ => {}
                 }
             }
@@ -72,14 +72,14 @@ mod tests {
     fn events_come_in_any_pieces() {
         let stream = ": hello\n\nevent: heard\ndata: {}\n\nevent: delta\ndata: {\"message\":\"m\",\"text\":\"a\\nü\"}\n\n\
                       event: delta\ndata: nonsense\n\nevent: said\r\ndata: {}\r\n\r\nevent: lagged\ndata: {}\n\n";
-        let delta = || Event::Delta { message: "m".to_owned(), text: "a\nü".to_owned() };
+        let delta = || ChatEvent::Delta { message: "m".to_owned(), text: "a\nü".to_owned() };
         for size in [1, 2, 3, 7, 1000] {
-            let (mut parser, mut events) = (Parser::default(), Vec::new());
+            let (mut parser, mut events) = (SseParser::default(), Vec::new());
             for piece in stream.as_bytes().chunks(size) {
-                parser.push(piece);
-                events.extend(std::iter::from_fn(|| parser.next()));
+                parser.push_bytes(piece);
+                events.extend(std::iter::from_fn(|| parser.next_event()));
             }
-            assert_eq!(events, [delta(), Event::News, Event::News], "{size}");
+            assert_eq!(events, [delta(), ChatEvent::News, ChatEvent::News], "{size}");
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 use crate::api_json::codebase_json;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CodebaseAddArgs {
     /// A path inside the repository, or an address to clone from
     #[arg(default_value = ".", value_name = "PATH|URL")]
     place: String,
@@ -16,16 +16,20 @@ pub struct Args {
     name: Option<String>,
 }
 
-pub async fn run(context: &Context, args: &Args) -> Done {
-    let store = context.store().await?;
-    let waiting = output::spinner("Registering the repository", context.json);
-    let added = context.codebases(&store).add(&args.place, args.name.as_deref(), &context.cwd).await;
+pub async fn run(context: &CliContext, args: &CodebaseAddArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let waiting = output::start_spinner("Registering the repository", context.json);
+    let added = context.codebases_in(&store).add_codebase(&args.place, args.name.as_deref(), &context.cwd).await;
     waiting.finish_and_clear();
     let codebase = added?;
     if context.json {
-        output::json(&codebase_json(&codebase));
+        output::print_json(&codebase_json(&codebase));
     } else {
-        output::line(&format!("Registered {} at {}", output::strong(&codebase.name), codebase.default_cwd.display()));
+        output::print_line(&format!(
+            "Registered {} at {}",
+            output::style_strong(&codebase.name),
+            codebase.default_cwd.display()
+        ));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

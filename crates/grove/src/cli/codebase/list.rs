@@ -2,32 +2,32 @@
 
 use std::process::ExitCode;
 
-use super::{Context, Done};
-use crate::output::{self, Table};
+use super::{CliContext, CommandResult};
+use crate::output::{self, OutputTable};
 
-pub async fn run(context: &Context) -> Done {
-    let store = context.store().await?;
-    let codebases = store.codebases().await?;
+pub async fn run(context: &CliContext) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebases = store.list_codebases().await?;
     if context.json {
-        output::json(&codebases.iter().map(crate::api_json::codebase_json).collect::<Vec<_>>());
+        output::print_json(&codebases.iter().map(crate::api_json::codebase_json).collect::<Vec<_>>());
         return Ok(ExitCode::SUCCESS);
     }
     if codebases.is_empty() {
-        output::line("No repository is registered. `grove codebase add PATH` registers one.");
+        output::print_line("No repository is registered. `grove codebase add PATH` registers one.");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(["name", "default branch", "checkout", "remote"]);
+    let mut table = OutputTable::new(["name", "default branch", "checkout", "remote"]);
     for codebase in codebases {
         let text = |value: Option<String>| value.unwrap_or_default();
         let checkout = codebase.default_cwd.display().to_string();
-        table.row([
-            output::strong(&codebase.name),
+        table.add_row([
+            output::style_strong(&codebase.name),
             text(codebase.default_branch),
             checkout,
-            output::dim(&text(codebase.repository_url)),
+            output::style_dim(&text(codebase.repository_url)),
         ]);
     }
-    table.print();
+    table.print_table();
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }

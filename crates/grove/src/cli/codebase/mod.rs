@@ -8,28 +8,28 @@ mod show;
 
 use clap::Subcommand;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CodebaseCommand {
     /// Register a repository
-    Add(add::Args),
+    Add(add::CodebaseAddArgs),
     /// List the registered repositories
     List,
     /// Show one repository
-    Show(show::Args),
+    Show(show::CodebaseShowArgs),
     /// Say where a checkout is now that was moved
-    Move(move_checkout::Args),
+    Move(move_checkout::CodebaseMoveArgs),
     /// End a registration; checkouts and branches stay
-    Remove(remove::Args),
+    Remove(remove::CodebaseRemoveArgs),
 }
 
-pub async fn run(context: &Context, command: Command) -> Done {
+pub async fn run(context: &CliContext, command: CodebaseCommand) -> CommandResult {
     match command {
-        Command::Add(args) => add::run(context, &args).await,
-        Command::List => list::run(context).await,
-        Command::Show(args) => show::run(context, &args).await,
-        Command::Move(args) => move_checkout::run(context, &args).await,
-        Command::Remove(args) => remove::run(context, &args).await,
+        CodebaseCommand::Add(args) => add::run(context, &args).await,
+        CodebaseCommand::List => list::run(context).await,
+        CodebaseCommand::Show(args) => show::run(context, &args).await,
+        CodebaseCommand::Move(args) => move_checkout::run(context, &args).await,
+        CodebaseCommand::Remove(args) => remove::run(context, &args).await,
     }
 }

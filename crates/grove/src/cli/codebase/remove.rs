@@ -4,29 +4,29 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CodebaseRemoveArgs {
     name: String,
 }
 
-pub async fn run(context: &Context, args: &Args) -> Done {
-    let store = context.store().await?;
-    let codebases = context.codebases(&store);
-    let codebase = codebases.named(&args.name).await?;
-    let left = codebases.remove(&codebase).await?;
+pub async fn run(context: &CliContext, args: &CodebaseRemoveArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebases = context.codebases_in(&store);
+    let codebase = codebases.find_codebase(&args.name).await?;
+    let left = codebases.remove_codebase(&codebase).await?;
     if context.json {
-        output::json(&json!({ "removed": codebase.name, "left": left }));
+        output::print_json(&json!({ "removed": codebase.name, "left": left }));
     } else {
-        output::line(&format!(
+        output::print_line(&format!(
             "{} is no longer registered; its checkout stays at {}",
-            output::strong(&codebase.name),
+            output::style_strong(&codebase.name),
             codebase.default_cwd.display()
         ));
         for path in left {
-            output::line(&format!("  its worktree stays at {}", path.display()));
+            output::print_line(&format!("  its worktree stays at {}", path.display()));
         }
     }
     store.close().await;

@@ -5,29 +5,29 @@ use std::process::ExitCode;
 use grove_environments::paths;
 use serde_json::json;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 use crate::api_json::codebase_json;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CodebaseShowArgs {
     /// Its name; without it, the one that this directory is in
     name: Option<String>,
 }
 
-pub async fn run(context: &Context, args: &Args) -> Done {
-    let store = context.store().await?;
-    let codebase = context.codebases(&store).meant(args.name.as_deref(), &context.cwd).await?;
+pub async fn run(context: &CliContext, args: &CodebaseShowArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebase = context.codebases_in(&store).resolve_codebase(args.name.as_deref(), &context.cwd).await?;
     let worktrees = paths::worktrees_of(&codebase, &context.settings);
-    let environments = store.environments(codebase.id, false).await?.len();
+    let environments = store.list_environments(codebase.id, false).await?.len();
     if context.json {
         let mut value = codebase_json(&codebase);
         value["worktrees_path"] = json!(worktrees);
         value["worktrees"] = json!(environments);
         value["created_at"] = json!(codebase.created_at);
-        output::json(&value);
+        output::print_json(&value);
     } else {
-        output::fields(&[
+        output::print_fields(&[
             ("name", codebase.name),
             ("id", codebase.id.to_string()),
             ("checkout", codebase.default_cwd.display().to_string()),
@@ -39,7 +39,7 @@ pub async fn run(context: &Context, args: &Args) -> Done {
                     .unwrap_or_else(|| "not known; `--from` or `worktree.base_branch` says it".to_owned()),
             ),
             ("worktrees", format!("{environments} in {}", worktrees.display())),
-            ("registered", output::ago(codebase.created_at)),
+            ("registered", output::format_ago(codebase.created_at)),
         ]);
     }
     store.close().await;

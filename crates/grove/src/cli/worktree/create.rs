@@ -2,19 +2,19 @@
 
 use std::process::ExitCode;
 
-use grove_environments::create::decide::Relation;
-use grove_environments::create::{CreatedBy, Hints, How, Outcome, Wish};
-use grove_environments::inspect::list::View;
+use grove_environments::create::decide::WorkRelation;
+use grove_environments::create::{CreateHints, CreateMethod, CreateOutcome, CreateRequest, EnvironmentCreator};
+use grove_environments::inspect::list::EnvironmentView;
 use grove_environments::problem::Problem;
 use grove_environments::words::done;
-use grove_git::OnWait;
-use grove_model::{BranchName, CommitSha, Kind, PrHead, Work};
+use grove_git::WaitCallback;
+use grove_model::{BranchName, CommitSha, PullRequestHead, Work, WorkKind};
 
-use super::{Context, Done, view_of};
+use super::{CliContext, CommandResult, view_of};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct WorktreeCreateArgs {
     /// The branch, and the name of the task unless --kind and --id say which work it is
     #[arg(required_unless_present_all = ["kind", "id"], allow_hyphen_values = true)]
     name: Option<String>,
@@ -25,8 +25,8 @@ pub struct Args {
     #[arg(long, visible_alias = "base", value_name = "REF")]
     from: Option<String>,
     /// What kind of work it is: issue, pr, review, thread or task
-    #[arg(long, requires = "id", value_parser = |text: &str| text.parse::<Kind>())]
-    kind: Option<Kind>,
+    #[arg(long, requires = "id", value_parser = |text: &str| text.parse::<WorkKind>())]
+    kind: Option<WorkKind>,
     /// The number of the issue or pull request, or the text of the thread or task
     #[arg(long, requires = "kind")]
     id: Option<String>,
@@ -42,23 +42,25 @@ pub struct Args {
     /// A pull request that the work is linked with; may be given several times
     #[arg(long, value_name = "N")]
     linked_pr: Vec<u64>,
-    /// A branch that the work may be on already, in a worktree that somebody else made
+    /// A branch that the work may be on already, in a worktree that Grovekeeper did not create
     #[arg(long, value_name = "BRANCH")]
     suggested_branch: Option<String>,
 }
 
-pub async fn run(context: &Context, args: Args) -> Done {
-    let wish = wish(&args)?;
-    let store = context.store().await?;
-    let waiting = output::spinner("Making the worktree", context.json);
+pub async fn run(context: &CliContext, args: WorktreeCreateArgs) -> CommandResult {
+    let wish = build_create_request(&args)?;
+    let store = context.open_store().await?;
+    let waiting = output::start_spinner("Making the worktree", context.json);
     let spinner = waiting.clone();
-    let on_wait = OnWait::new(move |remote| output::waiting(&spinner, done::waiting_for_remote(remote)));
+    let on_wait = WaitCallback::new(move |remote| output::show_wait_reason(&spinner, done::waiting_for_remote(remote)));
     let made = async {
-        let codebase = context.codebases(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
-        let isolation = context.isolation(&store).telling_of_waits(on_wait);
-        let outcome = isolation.create(&codebase, &wish).await?;
+        let codebase = context.codebases_in(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
+        let isolation = context.environments_in(&store).telling_of_waits(on_wait);
+        let outcome = isolation.create_environment(&codebase, &wish).await?;
         let view = match &outcome.how {
-            How::Created(new) => isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?,
+            CreateMethod::Created(new) => {
+                isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
+            }
             _ => view_of(context, &store, &codebase, outcome.environment.clone()).await?,
         };
         Ok::<_, Problem>((outcome, view))
@@ -66,64 +68,72 @@ pub async fn run(context: &Context, args: Args) -> Done {
     let made = made.await;
     waiting.finish_and_clear();
     let (outcome, view) = made?;
-    if let How::Created(new) = &outcome.how {
-        new.notes.iter().for_each(|note| output::warning(note));
+    if let CreateMethod::Created(new) = &outcome.how {
+        new.notes.iter().for_each(|note| output::print_warning(note));
     }
     if let (Some(sha), Some(head)) = (&args.sha, &view.head_sha)
         && head != sha.as_str()
     {
-        output::warning(&format!("the worktree that was there already is at {}, not at {}", &head[..7], sha.short()));
+        output::print_warning(&format!(
+            "the worktree that was there already is at {}, not at {}",
+            &head[..7],
+            sha.short_sha()
+        ));
     }
     if context.json {
-        output::json(&view);
+        output::print_json(&view);
     } else {
-        say(&outcome, &view, args.sha.as_ref());
+        print_outcome(&outcome, &view, args.sha.as_ref());
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the arguments ask for, checked before anything starts.
-fn wish(args: &Args) -> Result<Wish, Problem> {
+/// Builds the request from the arguments, checked before anything starts.
+fn build_create_request(args: &WorktreeCreateArgs) -> Result<CreateRequest, Problem> {
     let named = args.name.as_deref().map(BranchName::parse).transpose()?;
-    let pull_request = matches!(args.kind, Some(Kind::Pr | Kind::Review));
-    if (args.fork && args.kind != Some(Kind::Pr)) || (args.sha.is_some() && !pull_request) {
+    let pull_request = matches!(args.kind, Some(WorkKind::Pr | WorkKind::Review));
+    if (args.fork && args.kind != Some(WorkKind::Pr)) || (args.sha.is_some() && !pull_request) {
         let message = "`--fork` goes with `--kind pr`, and `--sha` with `--kind pr` or `--kind review`.";
         return Err(Problem::new("usage", message, "See `grove worktree create --help`."));
     }
     let work = match (args.kind, args.id.as_deref(), &named) {
         (Some(kind), Some(id), named) => {
-            // A review's name is that of its own branch.
-            let of_pull_request = named.as_ref().filter(|_| kind == Kind::Pr);
-            Work::of(kind, id, PrHead::known_by(of_pull_request, args.sha.as_ref(), args.fork))?
+            // The name of a review is the name of its own branch.
+            let of_pull_request = named.as_ref().filter(|_| kind == WorkKind::Pr);
+            Work::from_kind(kind, id, PullRequestHead::known_by(of_pull_request, args.sha.as_ref(), args.fork))?
         }
-        (_, _, Some(name)) => Work::task(name.as_str())?,
+        (_, _, Some(name)) => Work::for_task(name.as_str())?,
         _ => return Err(Problem::new("usage", "A name is missing.", "Give NAME, or `--kind` with `--id`.")),
     };
-    let by = CreatedBy { platform: Some("cli".to_owned()), user: std::env::var("USER").ok() };
+    let by = EnvironmentCreator { platform: Some("cli".to_owned()), user: std::env::var("USER").ok() };
     let suggested_branch = args.suggested_branch.as_deref().map(BranchName::parse).transpose()?;
-    let hints = Hints {
+    let hints = CreateHints {
         linked_issues: args.linked_issue.clone(),
         linked_prs: args.linked_pr.clone(),
         suggested_branch,
         legacy_path: None,
     };
-    Ok(Wish { work, branch: named, from: args.from.clone(), hints, conversation: None, by })
+    Ok(CreateRequest { work, branch: named, from: args.from.clone(), hints, conversation: None, by })
 }
 
-fn say(outcome: &Outcome, view: &View, sha: Option<&CommitSha>) {
-    let branch = output::strong(&format!("`{}`", view.branch));
-    output::line(&match (&outcome.how, sha.filter(|sha| view.head_sha.as_deref() == Some(sha.as_str()))) {
-        (_, Some(sha)) => format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short()),
-        (How::Created(_), _) => format!("Working in isolated branch {branch}"),
-        (How::Shared(Relation::LinkedPr(number)), _) => format!("Reusing worktree from pr #{number}"),
-        (How::Shared(Relation::LinkedIssue(number)), _) => format!("Reusing worktree from issue #{number}"),
-        (How::Adopted(_), _) => format!("Working in branch {branch}, in a worktree that was there already"),
-        (How::Used | How::Shared(_), _) => format!("Working in isolated branch {branch}, which was there already"),
+fn print_outcome(outcome: &CreateOutcome, view: &EnvironmentView, sha: Option<&CommitSha>) {
+    let branch = output::style_strong(&format!("`{}`", view.branch));
+    output::print_line(&match (&outcome.how, sha.filter(|sha| view.head_sha.as_deref() == Some(sha.as_str()))) {
+        (_, Some(sha)) => format!("Reviewing PR at commit `{}` (branch: {branch})", sha.short_sha()),
+        (CreateMethod::Created(_), _) => format!("Working in isolated branch {branch}"),
+        (CreateMethod::Shared(WorkRelation::LinkedPr(number)), _) => format!("Reusing worktree from pr #{number}"),
+        (CreateMethod::Shared(WorkRelation::LinkedIssue(number)), _) => {
+            format!("Reusing worktree from issue #{number}")
+        }
+        (CreateMethod::Adopted(_), _) => format!("Working in branch {branch}, in a worktree that was there already"),
+        (CreateMethod::Used | CreateMethod::Shared(_), _) => {
+            format!("Working in isolated branch {branch}, which was there already")
+        }
     });
     let base = match (&view.base, &view.base_sha) {
         (Some(base), Some(sha)) => format!("{base} at {}", &sha[..7]),
         _ => String::new(),
     };
-    output::fields(&[("path", view.path.display().to_string()), ("base", base)]);
+    output::print_fields(&[("path", view.path.display().to_string()), ("base", base)]);
 }

@@ -7,26 +7,27 @@ use grove_environments::problem::Problem;
 use grove_git::lock::EnvironmentLock;
 use grove_model::Status;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ExecArgs {
     #[command(flatten)]
-    named: super::Named,
+    named: super::WorktreeSelector,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Becomes the command, so that signals and the exit code are its own.
-pub async fn run(context: &Context, args: Args) -> Done {
-    let store = context.store().await?;
-    let (codebase, environment) = context.environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
+/// Replaces this process with the command, so that signals and the exit code are the command's own.
+pub async fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let (codebase, environment) =
+        context.resolve_environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
     if !matches!(environment.status, Status::Active | Status::Failed) {
         let message = format!("`{}` is {}, so nothing was run there.", environment.branch, environment.status);
         return Err(Problem::new("not_active", message, "Wait until it is active."));
     }
-    // Held by the command and all that it starts: nobody removes the worktree under them.
+    // The command and all processes that it starts hold the lock: no process removes the worktree meanwhile.
     let lock = EnvironmentLock::open(&codebase.git_common_dir, environment.id);
     match lock.and_then(|lock| Ok((lock.try_share()?, lock.let_inherit()?, lock))) {
         Ok((true, (), lock)) => std::mem::forget(lock),
@@ -39,8 +40,8 @@ pub async fn run(context: &Context, args: Args) -> Done {
             return Err(Problem::new("not_writable", message, "Give yourself write access to the repository's .git."));
         }
     }
-    // It may have been moved between our look and the lock.
-    let now = store.environment(environment.id).await?;
+    // The worktree may have been moved between our read and the lock.
+    let now = store.find_environment(environment.id).await?;
     store.close().await;
     if now.is_none_or(|now| now.status != environment.status) {
         let message = format!("`{}` was moved at this moment, so nothing was run.", environment.branch);

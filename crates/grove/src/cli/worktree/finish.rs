@@ -3,78 +3,79 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use grove_environments::remove::Asker;
+use grove_environments::remove::RemovalRequester;
 use grove_environments::words::done;
-use grove_git::finish::Method;
+use grove_git::finish::FinishMethod;
 use grove_model::BranchName;
 use serde_json::json;
 
-use super::{Context, Done, Named, remove};
+use super::{CliContext, CommandResult, WorktreeSelector, remove};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct FinishArgs {
     #[command(flatten)]
-    named: Named,
+    named: WorktreeSelector,
     /// How to merge; without it, what `cleanup.finish_method` says
     #[arg(long)]
-    method: Option<How>,
+    method: Option<FinishMethodArg>,
     /// The branch to merge, where another one than the recorded one is checked out
     #[arg(long, value_parser = BranchName::parse)]
     branch: Option<BranchName>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum How {
+enum FinishMethodArg {
     /// A merge commit with both histories
     Merge,
     /// One commit with everything
     Squash,
 }
 
-pub async fn finish(context: &Context, args: &Args) -> Done {
-    let store = context.store().await?;
-    let (codebase, environment) = context.environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
+pub async fn run_finish(context: &CliContext, args: &FinishArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let (codebase, environment) =
+        context.resolve_environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
     let method = match args.method {
-        Some(How::Merge) => Method::Merge,
-        Some(How::Squash) => Method::Squash,
+        Some(FinishMethodArg::Merge) => FinishMethod::Merge,
+        Some(FinishMethodArg::Squash) => FinishMethod::Squash,
         None => context.settings.finish_method(),
     };
-    let waiting = output::spinner("Merging", context.json);
-    let finished = context.isolation(&store);
+    let waiting = output::start_spinner("Merging", context.json);
+    let finished = context.environments_in(&store);
     let branch = args.branch.as_ref();
-    let finished = finished.finish(&codebase, &environment, method, branch, Asker::Person).await;
+    let finished = finished.finish_environment(&codebase, &environment, method, branch, RemovalRequester::Person).await;
     waiting.finish_and_clear();
     let (finished, removed) = finished?;
-    let words = done::finished(branch.unwrap_or(&environment.branch).as_str(), &finished);
+    let words = done::describe_finished(branch.unwrap_or(&environment.branch).as_str(), &finished);
     let removed = removed.inspect_err(|_| {
-        output::warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
+        output::print_warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
     })?;
     if context.json {
         let mut answer = crate::api_json::removed_json(&removed);
         answer["merged_into"] = json!(finished.base.to_string());
         answer["commit"] = json!(finished.commit);
         answer["updated_checkouts"] = json!(finished.updated);
-        output::json(&answer);
+        output::print_json(&answer);
     } else {
-        words.iter().for_each(|line| output::words(line));
-        remove::say(&environment, &removed, context.settings.trash_keep_days());
+        words.iter().for_each(|line| output::print_sentence(line));
+        remove::print_removed(&environment, &removed, context.settings.trash_keep_days());
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-pub async fn abort(context: &Context, named: &Named) -> Done {
-    let store = context.store().await?;
-    let (codebase, environment) = context.environment(&store, named.codebase.as_deref(), &named.name).await?;
-    let waiting = output::spinner("Removing the worktree", context.json);
-    let removed = context.isolation(&store).abort(&codebase, &environment).await;
+pub async fn run_abort(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
+    let store = context.open_store().await?;
+    let (codebase, environment) = context.resolve_environment(&store, named.codebase.as_deref(), &named.name).await?;
+    let waiting = output::start_spinner("Removing the worktree", context.json);
+    let removed = context.environments_in(&store).abort_environment(&codebase, &environment).await;
     waiting.finish_and_clear();
     let removed = removed?;
     if context.json {
-        output::json(&crate::api_json::removed_json(&removed));
+        output::print_json(&crate::api_json::removed_json(&removed));
     } else {
-        remove::say(&environment, &removed, context.settings.trash_keep_days());
+        remove::print_removed(&environment, &removed, context.settings.trash_keep_days());
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

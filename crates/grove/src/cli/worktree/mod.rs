@@ -17,56 +17,56 @@ mod undo;
 mod why;
 
 use clap::Subcommand;
-use grove_environments::inspect::list::View;
+use grove_environments::inspect::list::EnvironmentView;
 use grove_environments::problem::Problem;
 use grove_model::{Codebase, Environment};
 use grove_store::Store;
 
-use super::{Context, Done};
+use super::{CliContext, CommandResult};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum WorktreeCommand {
     /// Make a worktree for a piece of work, or find the one that it has
-    Create(create::Args),
+    Create(create::WorktreeCreateArgs),
     /// List the worktrees
-    List(list::Args),
+    List(list::WorktreeListArgs),
     /// Show one worktree
-    Show(Named),
+    Show(WorktreeSelector),
     /// Print the path of a worktree, as in `cd "$(grove worktree path NAME)"`
-    Path(Named),
+    Path(WorktreeSelector),
     /// Run a command inside a worktree
-    Exec(exec::Args),
-    /// Take over a worktree that somebody else made
-    Adopt(adopt::Args),
+    Exec(exec::ExecArgs),
+    /// Adopt a worktree that Grovekeeper did not create
+    Adopt(adopt::AdoptArgs),
     /// Remove a worktree; everything in it can be brought back
-    Remove(remove::Args),
+    Remove(remove::WorktreeRemoveArgs),
     /// Bring back what was removed
-    Undo(undo::Args),
+    Undo(undo::UndoArgs),
     /// Remove the worktrees that are merged or stale
     #[command(subcommand)]
-    Cleanup(cleanup::Command),
+    Cleanup(cleanup::WorktreeCleanupCommand),
     /// Bring what is new in the base, or in its pull request, into a worktree
-    Sync(Named),
+    Sync(WorktreeSelector),
     /// Merge a worktree's work into its base and remove it
-    Finish(finish::Args),
+    Finish(finish::FinishArgs),
     /// Give a worktree's work up: it goes with its branch, and can be brought back
-    Abort(Named),
+    Abort(WorktreeSelector),
     /// Put a worktree away until it is needed again
-    Hibernate(Named),
+    Hibernate(WorktreeSelector),
     /// Bring a hibernated worktree back
-    Wake(Named),
+    Wake(WorktreeSelector),
     /// Look at what was removed
     #[command(subcommand)]
-    Trash(trash::Command),
+    Trash(trash::TrashCommand),
     /// List worktrees that no record knows
-    Orphans(orphans::Args),
+    Orphans(orphans::OrphansArgs),
     /// Say why a work is where it is
-    Why(Named),
+    Why(WorktreeSelector),
 }
 
 /// A worktree named by a person.
 #[derive(Debug, clap::Args)]
-pub struct Named {
+pub struct WorktreeSelector {
     /// A branch, a work such as issue-42, or the start of an id
     name: String,
     /// The codebase that it is in; without it, the one that this directory is in
@@ -74,35 +74,35 @@ pub struct Named {
     codebase: Option<String>,
 }
 
-pub async fn run(context: &Context, command: Command) -> Done {
+pub async fn run(context: &CliContext, command: WorktreeCommand) -> CommandResult {
     match command {
-        Command::Create(args) => create::run(context, args).await,
-        Command::List(args) => list::run(context, &args).await,
-        Command::Show(named) => show::run(context, &named).await,
-        Command::Path(named) => path::run(context, &named).await,
-        Command::Exec(args) => exec::run(context, args).await,
-        Command::Adopt(args) => adopt::run(context, &args).await,
-        Command::Remove(args) => remove::run(context, &args).await,
-        Command::Undo(args) => undo::run(context, &args).await,
-        Command::Trash(command) => trash::run(context, command).await,
-        Command::Cleanup(command) => cleanup::run(context, command).await,
-        Command::Sync(named) => sync::run(context, &named).await,
-        Command::Finish(args) => finish::finish(context, &args).await,
-        Command::Abort(named) => finish::abort(context, &named).await,
-        Command::Hibernate(named) => sleep::hibernate(context, &named).await,
-        Command::Wake(named) => sleep::wake(context, &named).await,
-        Command::Orphans(args) => orphans::run(context, &args).await,
-        Command::Why(named) => why::run(context, &named).await,
+        WorktreeCommand::Create(args) => create::run(context, args).await,
+        WorktreeCommand::List(args) => list::run(context, &args).await,
+        WorktreeCommand::Show(named) => show::run(context, &named).await,
+        WorktreeCommand::Path(named) => path::run(context, &named).await,
+        WorktreeCommand::Exec(args) => exec::run(context, args).await,
+        WorktreeCommand::Adopt(args) => adopt::run(context, &args).await,
+        WorktreeCommand::Remove(args) => remove::run(context, &args).await,
+        WorktreeCommand::Undo(args) => undo::run(context, &args).await,
+        WorktreeCommand::Trash(command) => trash::run(context, command).await,
+        WorktreeCommand::Cleanup(command) => cleanup::run(context, command).await,
+        WorktreeCommand::Sync(named) => sync::run(context, &named).await,
+        WorktreeCommand::Finish(args) => finish::run_finish(context, &args).await,
+        WorktreeCommand::Abort(named) => finish::run_abort(context, &named).await,
+        WorktreeCommand::Hibernate(named) => sleep::run_hibernate(context, &named).await,
+        WorktreeCommand::Wake(named) => sleep::run_wake(context, &named).await,
+        WorktreeCommand::Orphans(args) => orphans::run(context, &args).await,
+        WorktreeCommand::Why(named) => why::run(context, &named).await,
     }
 }
 
-/// One environment as scripts see it.
+/// Returns one environment as scripts see it.
 async fn view_of(
-    context: &Context,
+    context: &CliContext,
     store: &Store,
     codebase: &Codebase,
     environment: Environment,
-) -> Result<View, Problem> {
-    let mut views = context.isolation(store).views_of(codebase, vec![environment]).await?;
+) -> Result<EnvironmentView, Problem> {
+    let mut views = context.environments_in(store).views_of(codebase, vec![environment]).await?;
     views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))
 }

@@ -4,16 +4,16 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{Context, Done, Named};
+use super::{CliContext, CommandResult, WorktreeSelector};
 use crate::output;
 
-pub async fn run(context: &Context, named: &Named) -> Done {
-    let store = context.store().await?;
-    let (_, environment) = context.environment(&store, named.codebase.as_deref(), &named.name).await?;
+pub async fn run(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
+    let store = context.open_store().await?;
+    let (_, environment) = context.resolve_environment(&store, named.codebase.as_deref(), &named.name).await?;
     if context.json {
-        output::json(&json!({ "path": environment.path }));
+        output::print_json(&json!({ "path": environment.path }));
     } else {
-        output::path(&environment.path);
+        output::print_path(&environment.path);
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

@@ -2,45 +2,45 @@
 
 use std::process::ExitCode;
 
-use grove_environments::remove::Restored;
+use grove_environments::remove::RestoredEnvironment;
 use grove_environments::words::done;
 
-use super::{Context, Done, Named, view_of};
+use super::{CliContext, CommandResult, WorktreeSelector, view_of};
 use crate::api_json::with_folders;
 use crate::output;
 
-pub async fn hibernate(context: &Context, named: &Named) -> Done {
-    let store = context.store().await?;
-    let (codebase, environment) = context.environment(&store, named.codebase.as_deref(), &named.name).await?;
-    let waiting = output::spinner("Putting the worktree to sleep", context.json);
-    let slept = context.isolation(&store).hibernate(&codebase, &environment).await;
+pub async fn run_hibernate(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
+    let store = context.open_store().await?;
+    let (codebase, environment) = context.resolve_environment(&store, named.codebase.as_deref(), &named.name).await?;
+    let waiting = output::start_spinner("Putting the worktree to sleep", context.json);
+    let slept = context.environments_in(&store).hibernate_environment(&codebase, &environment).await;
     waiting.finish_and_clear();
     let slept = slept?;
-    let words = done::hibernated(&slept);
+    let words = done::describe_hibernated(&slept);
     let view = view_of(context, &store, &codebase, slept.environment).await?;
     if context.json {
-        output::json(&with_folders(&view, "regenerable", &slept.regenerable)?);
+        output::print_json(&with_folders(&view, "regenerable", &slept.regenerable)?);
     } else {
-        words.iter().for_each(|line| output::words(line));
+        words.iter().for_each(|line| output::print_sentence(line));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-pub async fn wake(context: &Context, named: &Named) -> Done {
-    let store = context.store().await?;
-    let (codebase, environment) = context.environment(&store, named.codebase.as_deref(), &named.name).await?;
-    let waiting = output::spinner("Waking the worktree", context.json);
-    let woken = context.isolation(&store).wake(&codebase, &environment).await;
+pub async fn run_wake(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
+    let store = context.open_store().await?;
+    let (codebase, environment) = context.resolve_environment(&store, named.codebase.as_deref(), &named.name).await?;
+    let waiting = output::start_spinner("Waking the worktree", context.json);
+    let woken = context.environments_in(&store).wake_environment(&codebase, &environment).await;
     waiting.finish_and_clear();
-    let Restored { environment, gone } = woken?;
+    let RestoredEnvironment { environment, gone } = woken?;
     let view = view_of(context, &store, &codebase, environment).await?;
     if context.json {
-        output::json(&with_folders(&view, "regenerable_gone", &gone)?);
+        output::print_json(&with_folders(&view, "regenerable_gone", &gone)?);
     } else {
-        output::line(&format!("`{}` is awake.", view.branch));
-        output::fields(&[("path", view.path.display().to_string())]);
-        done::folders_gone(&gone).iter().for_each(|line| output::words(line));
+        output::print_line(&format!("`{}` is awake.", view.branch));
+        output::print_fields(&[("path", view.path.display().to_string())]);
+        done::folders_gone(&gone).iter().for_each(|line| output::print_sentence(line));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

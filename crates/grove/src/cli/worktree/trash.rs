@@ -8,132 +8,132 @@ use grove_environments::words::done;
 use grove_model::{Moment, human_size};
 use serde_json::{Value, json};
 
-use super::{Context, Done, Named};
+use super::{CliContext, CommandResult, WorktreeSelector};
 use crate::api_json::folders_json;
-use crate::output::{self, Table};
+use crate::output::{self, OutputTable};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum TrashCommand {
     /// List what can be brought back
-    List(Which),
+    List(TrashArgs),
     /// Show one of them
-    Show(Named),
+    Show(WorktreeSelector),
     /// Delete one of them for good
-    Drop(Named),
+    Drop(WorktreeSelector),
     /// Delete what need not be kept any longer
     #[command(hide = true)]
-    Sweep(Which),
+    Sweep(TrashArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct TrashArgs {
     /// The codebase; without it, the one that this directory is in
     #[arg(long)]
     codebase: Option<String>,
 }
 
-pub async fn run(context: &Context, command: Command) -> Done {
+pub async fn run(context: &CliContext, command: TrashCommand) -> CommandResult {
     match command {
-        Command::List(which) => list(context, &which).await,
-        Command::Show(named) => show(context, &named).await,
-        Command::Drop(named) => drop_one(context, &named).await,
-        Command::Sweep(which) => sweep(context, &which).await,
+        TrashCommand::List(which) => list_trash(context, &which).await,
+        TrashCommand::Show(named) => show_trashed(context, &named).await,
+        TrashCommand::Drop(named) => drop_one(context, &named).await,
+        TrashCommand::Sweep(which) => run_trash_sweep(context, &which).await,
     }
 }
 
-async fn list(context: &Context, which: &Which) -> Done {
-    let store = context.store().await?;
-    let codebase = context.codebases(&store).meant(which.codebase.as_deref(), &context.cwd).await?;
-    let items = context.isolation(&store).trash(&codebase).await?;
+async fn list_trash(context: &CliContext, which: &TrashArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebase = context.codebases_in(&store).resolve_codebase(which.codebase.as_deref(), &context.cwd).await?;
+    let items = context.environments_in(&store).list_trash(&codebase).await?;
     if context.json {
-        output::json(&items.iter().map(in_json).collect::<Vec<_>>());
+        output::print_json(&items.iter().map(in_json).collect::<Vec<_>>());
     } else if items.is_empty() {
-        output::line("The trash is empty.");
+        output::print_line("The trash is empty.");
     } else {
-        let mut table = Table::new(["branch", "work", "removed", "kept until", "size", "path"]);
+        let mut table = OutputTable::new(["branch", "work", "removed", "kept until", "size", "path"]);
         for item in &items {
-            table.row([
-                output::strong(item.environment.branch.as_str()),
+            table.add_row([
+                output::style_strong(item.environment.branch.as_str()),
                 item.environment.work.to_string(),
-                output::ago(item.removed_at),
-                item.undo_until.map(day).unwrap_or_default(),
+                output::format_ago(item.removed_at),
+                item.undo_until.map(format_day).unwrap_or_default(),
                 human_size(item.bytes),
-                output::dim(&output::short_path(&item.environment.path)),
+                output::style_dim(&output::short_path(&item.environment.path)),
             ]);
         }
-        table.print();
-        output::line("`grove worktree undo NAME` brings one back.");
+        table.print_table();
+        output::print_line("`grove worktree undo NAME` brings one back.");
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn show(context: &Context, named: &Named) -> Done {
-    let store = context.store().await?;
-    let codebase = context.codebases(&store).meant(named.codebase.as_deref(), &context.cwd).await?;
-    let items = context.isolation(&store).trash(&codebase).await?;
+async fn show_trashed(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebase = context.codebases_in(&store).resolve_codebase(named.codebase.as_deref(), &context.cwd).await?;
+    let items = context.environments_in(&store).list_trash(&codebase).await?;
     let item = find_latest(Some(&named.name), &items)?;
     if context.json {
-        output::json(&in_json(item));
+        output::print_json(&in_json(item));
     } else {
-        output::line(&output::strong(item.environment.branch.as_str()));
-        let head = item.manifest.head.as_ref().map(|head| head.short().to_owned());
-        output::fields(&[
+        output::print_line(&output::style_strong(item.environment.branch.as_str()));
+        let head = item.manifest.head.as_ref().map(|head| head.short_sha().to_owned());
+        output::print_fields(&[
             ("work", item.environment.work.to_string()),
             ("path", item.environment.path.display().to_string()),
             ("files", item.manifest.files.display().to_string()),
             ("checked out", item.manifest.head_branch.clone().unwrap_or_else(|| "no branch".to_owned())),
             ("commit", head.unwrap_or_default()),
             ("branch", if item.manifest.fate.is_kept() { "stayed" } else { "comes back with it" }.to_owned()),
-            ("removed", output::ago(item.removed_at)),
+            ("removed", output::format_ago(item.removed_at)),
             ("kept until", item.undo_until.map(|until| until.to_string()).unwrap_or_default()),
             ("size", human_size(item.bytes)),
             ("id", item.environment.id.to_string()),
         ]);
         if !item.regenerable.is_empty() {
-            output::line("Folders that can be made again:");
+            output::print_line("Folders that can be made again:");
         }
         for folder in &item.regenerable {
             let words = done::folder_words(&folder.path, folder.bytes);
-            let until = done::minute(folder.kept_until);
+            let until = done::format_to_minute(folder.kept_until);
             let state = if folder.gone { "gone".to_owned() } else { format!("kept until {until}") };
-            output::words(&format!("  - {words}: {state}"));
+            output::print_sentence(&format!("  - {words}: {state}"));
         }
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn drop_one(context: &Context, named: &Named) -> Done {
-    let store = context.store().await?;
-    let codebase = context.codebases(&store).meant(named.codebase.as_deref(), &context.cwd).await?;
-    let isolation = context.isolation(&store);
-    let items = isolation.trash(&codebase).await?;
+async fn drop_one(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebase = context.codebases_in(&store).resolve_codebase(named.codebase.as_deref(), &context.cwd).await?;
+    let isolation = context.environments_in(&store);
+    let items = isolation.list_trash(&codebase).await?;
     let item = find_latest(Some(&named.name), &items)?;
-    let waiting = output::spinner("Deleting", context.json);
+    let waiting = output::start_spinner("Deleting", context.json);
     let dropped = isolation.drop_from_trash(&codebase, item).await;
     waiting.finish_and_clear();
     dropped?;
     if context.json {
-        output::json(&json!({ "dropped": item.environment.id, "branch": item.environment.branch.to_string() }));
+        output::print_json(&json!({ "dropped": item.environment.id, "branch": item.environment.branch.to_string() }));
     } else {
-        output::line(&format!("`{}` is gone for good.", item.environment.branch));
+        output::print_line(&format!("`{}` is gone for good.", item.environment.branch));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// As the server will do on its schedule; nobody waits for it.
-async fn sweep(context: &Context, which: &Which) -> Done {
-    let store = context.store().await?;
-    let codebase = context.codebases(&store).meant(which.codebase.as_deref(), &context.cwd).await?;
-    let (isolation, now) = (context.isolation(&store), Moment::now());
+/// Sweeps the trash, as the server does on its schedule; no process waits for the result.
+async fn run_trash_sweep(context: &CliContext, which: &TrashArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebase = context.codebases_in(&store).resolve_codebase(which.codebase.as_deref(), &context.cwd).await?;
+    let (isolation, now) = (context.environments_in(&store), Moment::now());
     if !isolation.clock_is_steady(now).await? {
         return Ok(ExitCode::SUCCESS);
     }
     let swept = isolation.sweep_trash(&codebase, now).await?;
     if context.json {
-        output::json(&json!({ "shed": swept.shed, "compacted": swept.compacted, "expired": swept.expired }));
+        output::print_json(&json!({ "shed": swept.shed, "compacted": swept.compacted, "expired": swept.expired }));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
@@ -142,7 +142,7 @@ async fn sweep(context: &Context, which: &Which) -> Done {
 fn in_json(item: &TrashItem) -> Value {
     json!({
         "id": item.environment.id,
-        "workflow_type": item.environment.work.kind().as_str(),
+        "workflow_type": item.environment.work.work_kind().as_str(),
         "workflow_id": item.environment.work.id(),
         "branch": item.environment.branch.to_string(),
         "path": item.environment.path,
@@ -157,6 +157,6 @@ fn in_json(item: &TrashItem) -> Value {
     })
 }
 
-fn day(moment: Moment) -> String {
+fn format_day(moment: Moment) -> String {
     moment.to_string().chars().take(10).collect()
 }

@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use grove_environments::remove::Restored;
+use grove_environments::remove::RestoredEnvironment;
 use grove_environments::remove::trash::find_latest;
 use grove_environments::words::done;
 
-use super::{Context, Done, view_of};
+use super::{CliContext, CommandResult, view_of};
 use crate::api_json::with_folders;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct UndoArgs {
     /// A branch, a work such as issue-42, or the start of an id; without it, what was removed last
     name: Option<String>,
     /// The codebase that it was in; without it, the one that this directory is in
@@ -19,25 +19,25 @@ pub struct Args {
     codebase: Option<String>,
 }
 
-pub async fn run(context: &Context, args: &Args) -> Done {
-    let store = context.store().await?;
-    let codebase = context.codebases(&store).meant(args.codebase.as_deref(), &context.cwd).await?;
-    let isolation = context.isolation(&store);
-    // What a crash left half way is in the trash or back first.
-    isolation.reconcile(&codebase).await?;
-    let trash = isolation.trash(&codebase).await?;
+pub async fn run(context: &CliContext, args: &UndoArgs) -> CommandResult {
+    let store = context.open_store().await?;
+    let codebase = context.codebases_in(&store).resolve_codebase(args.codebase.as_deref(), &context.cwd).await?;
+    let isolation = context.environments_in(&store);
+    // First, work that a crash left unfinished is either moved to the trash or brought back.
+    isolation.reconcile_codebase(&codebase).await?;
+    let trash = isolation.list_trash(&codebase).await?;
     let item = find_latest(args.name.as_deref(), &trash)?;
-    let waiting = output::spinner("Bringing the worktree back", context.json);
-    let restored = isolation.undo(&codebase, &item.environment).await;
+    let waiting = output::start_spinner("Bringing the worktree back", context.json);
+    let restored = isolation.undo_removal(&codebase, &item.environment).await;
     waiting.finish_and_clear();
-    let Restored { environment, gone } = restored?;
+    let RestoredEnvironment { environment, gone } = restored?;
     let view = view_of(context, &store, &codebase, environment).await?;
     if context.json {
-        output::json(&with_folders(&view, "regenerable_gone", &gone)?);
+        output::print_json(&with_folders(&view, "regenerable_gone", &gone)?);
     } else {
-        output::line(&format!("Brought back {}.", output::strong(&format!("`{}`", view.branch))));
-        output::fields(&[("path", view.path.display().to_string())]);
-        done::folders_gone(&gone).iter().for_each(|line| output::words(line));
+        output::print_line(&format!("Brought back {}.", output::style_strong(&format!("`{}`", view.branch))));
+        output::print_fields(&[("path", view.path.display().to_string())]);
+        done::folders_gone(&gone).iter().for_each(|line| output::print_sentence(line));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

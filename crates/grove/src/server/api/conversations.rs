@@ -8,24 +8,24 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use grove_environments::problem::Problem;
-use grove_model::{Event, Incoming, MessageId};
-use grove_store::{Conversation, Message, Said};
+use grove_model::{IncomingEvent, IncomingPayload, MessageId};
+use grove_store::{Conversation, InboxMessage, OutboxEntry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::App;
-use super::super::body::Body;
-use super::super::fault::{Fault, bad_query};
-use super::check;
+use super::super::ServerState;
+use super::super::body::JsonBody;
+use super::super::fault::{HttpError, bad_query};
+use super::check_incoming;
 
-pub fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<ServerState>> {
     Router::new()
-        .route("/api/conversations", get(list))
-        .route("/api/conversations/{id}/messages", get(messages).post(say))
+        .route("/api/conversations", get(list_conversations))
+        .route("/api/conversations/{id}/messages", get(list_messages).post(post_message))
 }
 
-/// The conversations of this page.
-async fn list(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
+/// Lists the conversations of this page.
+async fn list_conversations(State(app): State<Arc<ServerState>>) -> Result<Json<Value>, HttpError> {
     let found = app.talks.store.recent_conversations("web").await?;
     let one =
         |c: &Conversation| json!({ "id": c.name, "platform": c.platform, "last_activity_at": c.last_activity_at });
@@ -33,20 +33,20 @@ async fn list(State(app): State<Arc<App>>) -> Result<Json<Value>, Fault> {
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct MessagesQuery {
     message: Option<String>,
 }
 
-/// What was said by people and by agents, in order: all of it, or one message and what was said to it.
-async fn messages(
-    State(app): State<Arc<App>>,
+/// Lists the messages of people and agents, in order: all of them, or one message and its answers.
+async fn list_messages(
+    State(app): State<Arc<ServerState>>,
     Path(id): Path<String>,
-    query: Result<Query<Part>, QueryRejection>,
-) -> Result<Json<Value>, Fault> {
+    query: Result<Query<MessagesQuery>, QueryRejection>,
+) -> Result<Json<Value>, HttpError> {
     let Query(part) = query.map_err(|rejection| bad_query(&rejection))?;
     let (idle, messages) = match part.message {
-        Some(message) => exchange(&app, &id, &message).await?,
-        None => history(&app, &id, None).await?,
+        Some(message) => load_exchange(&app, &id, &message).await?,
+        None => load_history(&app, &id, None).await?,
     };
     let messages: Vec<Value> = messages.into_iter().map(|line| json!(line)).collect();
     Ok(Json(json!({ "conversationId": id, "idle": idle, "messages": messages })))
@@ -55,30 +55,30 @@ async fn messages(
 /// One line of a conversation.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spoken {
+pub struct ConversationLine {
     pub role: &'static str,
     pub kind: &'static str,
     pub message: String,
     pub timestamp: grove_model::Moment,
-    /// What somebody said has an id…
+    /// The id, for a message of a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// …and a fate: waiting, running, done, refused, interrupted, failed.
+    /// The status, for a message of a person: waiting, running, done, refused, interrupted, failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// What was said back says to which message.
+    /// The message that this line answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<MessageId>,
 }
 
-impl Spoken {
-    /// `None` for what nobody said, such as that an issue was closed.
-    fn heard(app: &App, heard: Message) -> Option<Self> {
-        let Event::Message { text, .. } = &heard.event else { return None };
+impl ConversationLine {
+    /// Returns `None` for an event without a message, such as the closing of an issue.
+    fn from_received(app: &ServerState, heard: InboxMessage) -> Option<Self> {
+        let IncomingPayload::Message { text, .. } = &heard.event else { return None };
         Some(Self {
             role: "user",
             kind: "message",
-            message: app.talks.redactor.clean(text),
+            message: app.talks.redactor.redact_text(text),
             timestamp: heard.received_at,
             message_id: Some(heard.id),
             status: Some(heard.status),
@@ -86,7 +86,7 @@ impl Spoken {
         })
     }
 
-    fn said(said: Said) -> Self {
+    fn from_sent(said: OutboxEntry) -> Self {
         Self {
             role: "grove",
             kind: said.manner.as_str(),
@@ -99,25 +99,35 @@ impl Spoken {
     }
 }
 
-/// One message and what was said to it.
-async fn exchange(app: &App, id: &str, message: &str) -> Result<(bool, Vec<Spoken>), Fault> {
+/// Loads one message and its answers.
+async fn load_exchange(app: &ServerState, id: &str, message: &str) -> Result<(bool, Vec<ConversationLine>), HttpError> {
     let store = &app.talks.store;
     let heard = match message.parse() {
-        Ok(message) => store.message(message).await?,
+        Ok(message) => store.find_message(message).await?,
         Err(_) => None,
     };
     if let Some(heard) = heard
-        && store.conversation(heard.conversation).await?.is_some_and(|conversation| conversation.name == id)
+        && store.find_conversation(heard.conversation).await?.is_some_and(|conversation| conversation.name == id)
     {
         let idle = !store.is_busy(heard.conversation).await?;
         let said = store.said_to(&heard).await?;
-        return Ok((idle, Spoken::heard(app, heard).into_iter().chain(said.into_iter().map(Spoken::said)).collect()));
+        return Ok((
+            idle,
+            ConversationLine::from_received(app, heard)
+                .into_iter()
+                .chain(said.into_iter().map(ConversationLine::from_sent))
+                .collect(),
+        ));
     }
     Err(Problem::new("not_found", "This conversation has no such message.", "See /api/openapi.json.").into())
 }
 
-/// Whether nothing is to come, and what was said so far; only on this platform, if one is named.
-pub async fn history(app: &App, id: &str, platform: Option<&str>) -> Result<(bool, Vec<Spoken>), Fault> {
+/// Returns whether the conversation is idle, and its lines so far; only on this platform, if one is named.
+pub async fn load_history(
+    app: &ServerState,
+    id: &str,
+    platform: Option<&str>,
+) -> Result<(bool, Vec<ConversationLine>), HttpError> {
     let store = &app.talks.store;
     let (mut idle, mut all) = (true, Vec::new());
     for conversation in store.conversations_called(id).await? {
@@ -125,50 +135,56 @@ pub async fn history(app: &App, id: &str, platform: Option<&str>) -> Result<(boo
             continue;
         }
         idle &= !store.is_busy(conversation.id).await?;
-        all.extend(store.heard(conversation.id).await?.into_iter().filter_map(|heard| Spoken::heard(app, heard)));
-        all.extend(store.said(conversation.id).await?.into_iter().map(Spoken::said));
+        all.extend(
+            store
+                .conversation_messages(conversation.id)
+                .await?
+                .into_iter()
+                .filter_map(|heard| ConversationLine::from_received(app, heard)),
+        );
+        all.extend(store.outbox_entries(conversation.id).await?.into_iter().map(ConversationLine::from_sent));
     }
     all.sort_by_key(|line| line.timestamp);
     Ok((idle, all))
 }
 
 #[derive(Deserialize)]
-struct Words {
+struct PostMessageBody {
     message: String,
-    /// `web` unless the terminal says otherwise.
-    platform: Option<Local>,
-    /// What a conversation that begins with this message is about.
+    /// `web` unless the terminal sets another one.
+    platform: Option<LocalPlatform>,
+    /// The codebase of a conversation that begins with this message.
     codebase: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Local {
+enum LocalPlatform {
     Web,
     Cli,
 }
 
-async fn say(
-    State(app): State<Arc<App>>,
+async fn post_message(
+    State(app): State<Arc<ServerState>>,
     Path(id): Path<String>,
-    Body(words): Body<Words>,
-) -> Result<(StatusCode, Json<Value>), Fault> {
+    JsonBody(words): JsonBody<PostMessageBody>,
+) -> Result<(StatusCode, Json<Value>), HttpError> {
     let platform = match words.platform {
-        Some(Local::Cli) => "cli",
+        Some(LocalPlatform::Cli) => "cli",
         _ => "web",
     };
-    let incoming = Incoming {
+    let incoming = IncomingEvent {
         via: platform.to_owned(),
         platform: platform.to_owned(),
         conversation: id,
         parent: None,
         user: None,
         delivery: None,
-        event: Event::Message { text: words.message, context: None, hints: Default::default() },
+        event: IncomingPayload::Message { text: words.message, context: None, hints: Default::default() },
     };
-    check(&incoming)?;
+    check_incoming(&incoming)?;
     let codebase = match &words.codebase {
-        Some(name) => Some(app.talks.codebases.named(name).await?),
+        Some(name) => Some(app.talks.codebases.find_codebase(name).await?),
         None => None,
     };
     let accepted = app.talks.accept_about(&incoming, codebase.as_ref()).await?;

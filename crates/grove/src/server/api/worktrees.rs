@@ -7,219 +7,237 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use grove_conversations::conversations::TalkEvent;
-use grove_environments::create::{self, CreatedBy, Hints, Wish};
+use grove_conversations::conversations::ConversationEvent;
+use grove_environments::create::{self, CreateHints, CreateRequest, EnvironmentCreator};
 use grove_environments::error;
-use grove_environments::inspect::find::find;
-use grove_environments::inspect::list::View;
+use grove_environments::inspect::find::find_by_name;
+use grove_environments::inspect::list::EnvironmentView;
 use grove_environments::problem::Problem;
-use grove_environments::remove::{Asker, Hibernated, RemovalWish, Restored, TrashedFolder};
-use grove_model::{BranchName, Codebase, Environment, EnvironmentId, Kind, PrHead, Work};
+use grove_environments::remove::{
+    HibernatedEnvironment, RemovalRequester, RemoveOptions, RestoredEnvironment, TrashedFolder,
+};
+use grove_model::{BranchName, Codebase, Environment, EnvironmentId, PullRequestHead, Work, WorkKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::App;
-use super::super::body::Body;
-use super::super::fault::{Fault, bad_query};
+use super::super::ServerState;
+use super::super::body::JsonBody;
+use super::super::fault::{HttpError, bad_query};
 
-pub fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<ServerState>> {
     Router::new()
-        .route("/api/worktrees", get(list).post(create))
-        .route("/api/worktrees/{id}", get(show).delete(remove))
-        .route("/api/worktrees/{id}/plan", get(plan))
-        .route("/api/worktrees/{id}/undo", post(undo))
-        .route("/api/worktrees/{id}/hibernate", post(hibernate))
-        .route("/api/worktrees/{id}/wake", post(wake))
-        .route("/api/worktrees/{id}/finish", post(finish))
-        .route("/api/worktrees/{id}/abort", post(abort))
+        .route("/api/worktrees", get(list_worktrees).post(create_worktree))
+        .route("/api/worktrees/{id}", get(show_worktree).delete(remove_worktree))
+        .route("/api/worktrees/{id}/plan", get(show_removal_plan))
+        .route("/api/worktrees/{id}/undo", post(undo_removal))
+        .route("/api/worktrees/{id}/hibernate", post(hibernate_worktree))
+        .route("/api/worktrees/{id}/wake", post(wake_worktree))
+        .route("/api/worktrees/{id}/finish", post(finish_worktree))
+        .route("/api/worktrees/{id}/abort", post(abort_worktree))
 }
 
-type Shared = State<Arc<App>>;
+type SharedState = State<Arc<ServerState>>;
 
 #[derive(Deserialize)]
-struct Which {
+struct ListWorktreesQuery {
     codebase: Option<String>,
     #[serde(default)]
     all: bool,
 }
 
-async fn list(State(app): Shared, query: Result<Query<Which>, QueryRejection>) -> Result<Json<Vec<View>>, Fault> {
+async fn list_worktrees(
+    State(app): SharedState,
+    query: Result<Query<ListWorktreesQuery>, QueryRejection>,
+) -> Result<Json<Vec<EnvironmentView>>, HttpError> {
     let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
     let codebases = match &which.codebase {
-        Some(name) => vec![app.talks.codebases.named(name).await?],
-        None => app.talks.store.codebases().await?,
+        Some(name) => vec![app.talks.codebases.find_codebase(name).await?],
+        None => app.talks.store.list_codebases().await?,
     };
     let mut views = Vec::new();
     for codebase in &codebases {
-        views.extend(app.talks.isolation.views(codebase, which.all).await?);
+        views.extend(app.talks.isolation.environment_views(codebase, which.all).await?);
     }
     Ok(Json(views))
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct CreateWorktreeBody {
     codebase: Option<String>,
     name: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<WorkKind>,
     id: Option<String>,
     from: Option<String>,
 }
 
-async fn create(State(app): Shared, Body(wanted): Body<Wanted>) -> Result<(StatusCode, Json<View>), Fault> {
+async fn create_worktree(
+    State(app): SharedState,
+    JsonBody(wanted): JsonBody<CreateWorktreeBody>,
+) -> Result<(StatusCode, Json<EnvironmentView>), HttpError> {
     let codebase = app.talks.codebases.only_or_named(wanted.codebase.as_deref()).await?;
     let branch = wanted.name.as_deref().map(BranchName::parse).transpose()?;
     let work = match (wanted.kind, wanted.id.as_deref(), &branch) {
         (Some(kind), Some(id), branch) => {
-            // A review's name is that of its own branch.
-            let of_pull_request = branch.as_ref().filter(|_| kind == Kind::Pr);
-            Work::of(kind, id, PrHead::known_by(of_pull_request, None, false))?
+            // The name of a review is the name of its own branch.
+            let of_pull_request = branch.as_ref().filter(|_| kind == WorkKind::Pr);
+            Work::from_kind(kind, id, PullRequestHead::known_by(of_pull_request, None, false))?
         }
-        (None, None, Some(name)) => Work::task(name.as_str())?,
+        (None, None, Some(name)) => Work::for_task(name.as_str())?,
         _ => {
             let problem =
                 Problem::new("bad_request", "It is not said which work it is for.", "Give `name`, or `kind` and `id`.");
             return Err(problem.into());
         }
     };
-    let by = CreatedBy { platform: Some("web".to_owned()), user: None };
-    let wish = Wish { work, branch, from: wanted.from, hints: Hints::default(), conversation: None, by };
+    let by = EnvironmentCreator { platform: Some("web".to_owned()), user: None };
+    let wish = CreateRequest { work, branch, from: wanted.from, hints: CreateHints::default(), conversation: None, by };
     let isolation = &app.talks.isolation;
-    let outcome = isolation.create(&codebase, &wish).await?;
+    let outcome = isolation.create_environment(&codebase, &wish).await?;
     let view = match &outcome.how {
-        create::How::Created(new) => isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?,
+        create::CreateMethod::Created(new) => {
+            isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
+        }
         _ => view_of(&app, &codebase, outcome.environment).await?,
     };
-    app.talks.tell_watchers(TalkEvent::Worktrees);
+    app.talks.tell_watchers(ConversationEvent::Worktrees);
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// The environment with this id; also one that was removed.
-pub async fn found(app: &App, id: &str) -> Result<(Codebase, Environment), Fault> {
+/// Returns the environment with this id, also a removed one.
+pub async fn resolve_environment(app: &ServerState, id: &str) -> Result<(Codebase, Environment), HttpError> {
     let store = &app.talks.store;
     let environment = match id.parse::<EnvironmentId>() {
-        Ok(id) => store.environment(id).await?,
+        Ok(id) => store.find_environment(id).await?,
         Err(_) => None,
     };
-    let codebases = store.codebases().await?;
+    let codebases = store.list_codebases().await?;
     if let Some(environment) = environment
         && let Some(codebase) = codebases.iter().find(|codebase| codebase.id == environment.codebase_id)
     {
         return Ok((codebase.clone(), environment));
     }
-    // The start of an id, a branch or a work are good enough where only one fits.
+    // The start of an id, a branch or a work is enough if only one environment matches.
     let mut fitting = Vec::new();
     for codebase in codebases {
-        let all = store.environments(codebase.id, false).await?;
-        match find(id, &all) {
+        let all = store.list_environments(codebase.id, false).await?;
+        match find_by_name(id, &all) {
             Ok(environment) => fitting.push((codebase, environment.clone())),
-            Err(error::IsolationError::NoSuch(_)) => {}
+            Err(error::EnvironmentError::NoSuch(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     match fitting.len() {
-        0 => Err(error::IsolationError::NoSuch(id.to_owned()).into()),
+        0 => Err(error::EnvironmentError::NoSuch(id.to_owned()).into()),
         1 => Ok(fitting.remove(0)),
         _ => {
             let candidates =
                 fitting.iter().map(|(codebase, e)| format!("{} ({} in {})", e.id, e.branch, codebase.name));
             let candidates = candidates.collect();
-            Err(error::IsolationError::Ambiguous { name: id.to_owned(), candidates }.into())
+            Err(error::EnvironmentError::Ambiguous { name: id.to_owned(), candidates }.into())
         }
     }
 }
 
-async fn view_of(app: &App, codebase: &Codebase, environment: Environment) -> Result<View, Fault> {
+async fn view_of(
+    app: &ServerState,
+    codebase: &Codebase,
+    environment: Environment,
+) -> Result<EnvironmentView, HttpError> {
     let mut views = app.talks.isolation.views_of(codebase, vec![environment]).await?;
     Ok(views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))?)
 }
 
-async fn show(State(app): Shared, Path(id): Path<String>) -> Result<Json<View>, Fault> {
-    let (codebase, environment) = found(&app, &id).await?;
+async fn show_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<EnvironmentView>, HttpError> {
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
     Ok(Json(view_of(&app, &codebase, environment).await?))
 }
 
 #[derive(Deserialize)]
-struct Force {
+struct ForceQuery {
     #[serde(default)]
     force: bool,
 }
 
-async fn remove(
-    State(app): Shared,
+async fn remove_worktree(
+    State(app): SharedState,
     Path(id): Path<String>,
-    query: Result<Query<Force>, QueryRejection>,
-) -> Result<Json<Value>, Fault> {
-    let Query(Force { force }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let (codebase, environment) = found(&app, &id).await?;
-    let wish = RemovalWish { force, ..RemovalWish::default() };
-    let removed = app.talks.isolation.remove(&codebase, &environment, &wish).await?;
-    app.talks.tell_watchers(TalkEvent::Worktrees);
+    query: Result<Query<ForceQuery>, QueryRejection>,
+) -> Result<Json<Value>, HttpError> {
+    let Query(ForceQuery { force }) = query.map_err(|rejection| bad_query(&rejection))?;
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let wish = RemoveOptions { force, ..RemoveOptions::default() };
+    let removed = app.talks.isolation.remove_environment(&codebase, &environment, &wish).await?;
+    app.talks.tell_watchers(ConversationEvent::Worktrees);
     Ok(Json(crate::api_json::removed_json(&removed)))
 }
 
-/// What a removal would do, and what speaks against it.
-async fn plan(
-    State(app): Shared,
+/// Shows the effects of a removal, and the reasons against it.
+async fn show_removal_plan(
+    State(app): SharedState,
     Path(id): Path<String>,
-    query: Result<Query<Force>, QueryRejection>,
-) -> Result<Json<Value>, Fault> {
-    let Query(Force { force }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let (codebase, environment) = found(&app, &id).await?;
-    let plan = app.talks.isolation.plan_removal(&codebase, &environment, &Asker::Person).await?;
+    query: Result<Query<ForceQuery>, QueryRejection>,
+) -> Result<Json<Value>, HttpError> {
+    let Query(ForceQuery { force }) = query.map_err(|rejection| bad_query(&rejection))?;
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let plan = app.talks.isolation.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
     Ok(Json(crate::api_json::plan_json(&environment, &plan, force)))
 }
 
-async fn undo(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
-    let (codebase, environment) = found(&app, &id).await?;
-    let Restored { environment, gone } = app.talks.isolation.undo(&codebase, &environment).await?;
-    changed(&app, &codebase, environment, "regenerable_gone", &gone).await
+async fn undo_removal(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let RestoredEnvironment { environment, gone } = app.talks.isolation.undo_removal(&codebase, &environment).await?;
+    respond_with_change(&app, &codebase, environment, "regenerable_gone", &gone).await
 }
 
-async fn hibernate(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
-    let (codebase, environment) = found(&app, &id).await?;
-    let Hibernated { environment, regenerable } = app.talks.isolation.hibernate(&codebase, &environment).await?;
-    changed(&app, &codebase, environment, "regenerable", &regenerable).await
+async fn hibernate_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let HibernatedEnvironment { environment, regenerable } =
+        app.talks.isolation.hibernate_environment(&codebase, &environment).await?;
+    respond_with_change(&app, &codebase, environment, "regenerable", &regenerable).await
 }
 
-async fn wake(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
-    let (codebase, environment) = found(&app, &id).await?;
-    let Restored { environment, gone } = app.talks.isolation.wake(&codebase, &environment).await?;
-    changed(&app, &codebase, environment, "regenerable_gone", &gone).await
+async fn wake_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let RestoredEnvironment { environment, gone } =
+        app.talks.isolation.wake_environment(&codebase, &environment).await?;
+    respond_with_change(&app, &codebase, environment, "regenerable_gone", &gone).await
 }
 
-async fn changed(
-    app: &App,
+async fn respond_with_change(
+    app: &ServerState,
     codebase: &Codebase,
     environment: Environment,
     key: &str,
     folders: &[TrashedFolder],
-) -> Result<Json<Value>, Fault> {
-    app.talks.tell_watchers(TalkEvent::Worktrees);
+) -> Result<Json<Value>, HttpError> {
+    app.talks.tell_watchers(ConversationEvent::Worktrees);
     let view = view_of(app, codebase, environment).await?;
     Ok(Json(crate::api_json::with_folders(&view, key, folders)?))
 }
 
 #[derive(Default, Deserialize)]
-struct How {
+struct FinishQuery {
     method: Option<String>,
     branch: Option<String>,
 }
 
-async fn finish(
-    State(app): Shared,
+async fn finish_worktree(
+    State(app): SharedState,
     Path(id): Path<String>,
-    query: Result<Query<How>, QueryRejection>,
-) -> Result<Json<Value>, Fault> {
+    query: Result<Query<FinishQuery>, QueryRejection>,
+) -> Result<Json<Value>, HttpError> {
     let Query(how) = query.map_err(|rejection| bad_query(&rejection))?;
     let method = how.method.as_deref().map(str::parse).transpose()?;
     let method = method.unwrap_or(app.talks.settings.finish_method());
     let branch = how.branch.as_deref().map(BranchName::parse).transpose();
     let branch = branch.map_err(|error| Problem::new("usage", format!("{error}."), "Name a branch in `branch`."))?;
-    let (codebase, environment) = found(&app, &id).await?;
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
     let isolation = &app.talks.isolation;
-    let (finished, removed) = isolation.finish(&codebase, &environment, method, branch.as_ref(), Asker::Person).await?;
-    app.talks.tell_watchers(TalkEvent::Worktrees);
-    // Merged is merged, also if the worktree has to stay.
+    let (finished, removed) = isolation
+        .finish_environment(&codebase, &environment, method, branch.as_ref(), RemovalRequester::Person)
+        .await?;
+    app.talks.tell_watchers(ConversationEvent::Worktrees);
+    // A merge counts, also if the worktree has to stay.
     let mut answer = match removed {
         Ok(removed) => crate::api_json::removed_json(&removed),
         Err(error) => json!({ "removed": false, "branch_kept": true, "error": Problem::from(error) }),
@@ -230,9 +248,9 @@ async fn finish(
     Ok(Json(answer))
 }
 
-async fn abort(State(app): Shared, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
-    let (codebase, environment) = found(&app, &id).await?;
-    let removed = app.talks.isolation.abort(&codebase, &environment).await?;
-    app.talks.tell_watchers(TalkEvent::Worktrees);
+async fn abort_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let removed = app.talks.isolation.abort_environment(&codebase, &environment).await?;
+    app.talks.tell_watchers(ConversationEvent::Worktrees);
     Ok(Json(crate::api_json::removed_json(&removed)))
 }

@@ -1,4 +1,4 @@
-//! The latest conversations of this page, each by its first words.
+//! The latest conversations of this page, each titled by its first words.
 
 use std::sync::Arc;
 
@@ -6,36 +6,39 @@ use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::routing::get;
-use grove_model::Event;
+use grove_model::IncomingPayload;
 use grove_store::Conversation;
 use maud::{Markup, html};
 
-use super::super::App;
-use super::super::fault::{Fault, bad_query};
-use super::{PLATFORM, Which, address_of, time};
+use super::super::ServerState;
+use super::super::fault::{HttpError, bad_query};
+use super::{ConversationQuery, WEB_PLATFORM, address_of, time};
 
-/// So many are listed.
-const MOST: usize = 20;
+/// The number of listed conversations.
+const MAX_LISTED_CONVERSATIONS: usize = 20;
 
 /// The longest title.
-const LONGEST: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/page/conversations", get(show))
+pub fn routes() -> Router<Arc<ServerState>> {
+    Router::new().route("/page/conversations", get(show_conversations))
 }
 
-async fn show(State(app): State<Arc<App>>, query: Result<Query<Which>, QueryRejection>) -> Result<Markup, Fault> {
-    let Query(Which { c }) = query.map_err(|rejection| bad_query(&rejection))?;
-    list(&app, c.as_deref().unwrap_or_default()).await
+async fn show_conversations(
+    State(app): State<Arc<ServerState>>,
+    query: Result<Query<ConversationQuery>, QueryRejection>,
+) -> Result<Markup, HttpError> {
+    let Query(ConversationQuery { c }) = query.map_err(|rejection| bad_query(&rejection))?;
+    render_conversations(&app, c.as_deref().unwrap_or_default()).await
 }
 
-pub async fn list(app: &App, current: &str) -> Result<Markup, Fault> {
-    let mut known = app.talks.store.recent_conversations(PLATFORM).await?;
-    known.truncate(MOST);
+pub async fn render_conversations(app: &ServerState, current: &str) -> Result<Markup, HttpError> {
+    let mut known = app.talks.store.recent_conversations(WEB_PLATFORM).await?;
+    known.truncate(MAX_LISTED_CONVERSATIONS);
     let is_new = !known.iter().any(|conversation| conversation.name == current);
     let mut titled = Vec::new();
     for conversation in known {
-        titled.push((title(app, &conversation).await?, conversation));
+        titled.push((conversation_title(app, &conversation).await?, conversation));
     }
     Ok(html! {
         ul {
@@ -44,7 +47,7 @@ pub async fn list(app: &App, current: &str) -> Result<Markup, Fault> {
                 li {
                     a href=(address_of(&conversation.name)) aria-current=[(conversation.name == current).then_some("page")] {
                         span class="title" { (title) }
-                        @if let Some(at) = conversation.last_activity_at { span class="dim" { (time::ago(at)) } }
+                        @if let Some(at) = conversation.last_activity_at { span class="dim" { (time::render_ago(at)) } }
                     }
                 }
             }
@@ -52,14 +55,14 @@ pub async fn list(app: &App, current: &str) -> Result<Markup, Fault> {
     })
 }
 
-/// The beginning of what was said first.
-async fn title(app: &App, conversation: &Conversation) -> Result<String, Fault> {
+/// Returns the beginning of the first message.
+async fn conversation_title(app: &ServerState, conversation: &Conversation) -> Result<String, HttpError> {
     let first = app.talks.store.first_heard(conversation.id).await?;
-    let Some(Event::Message { text, .. }) = first.map(|message| message.event) else {
+    let Some(IncomingPayload::Message { text, .. }) = first.map(|message| message.event) else {
         return Ok(conversation.name.clone());
     };
-    let clean = app.talks.redactor.clean(&text);
+    let clean = app.talks.redactor.redact_text(&text);
     let line = clean.trim().lines().next().unwrap_or_default();
-    let short: String = line.chars().take(LONGEST).collect();
+    let short: String = line.chars().take(MAX_TITLE_CHARS).collect();
     Ok(if short.len() < line.len() { format!("{short}…") } else { short })
 }

@@ -1,4 +1,4 @@
-//! `GET /`: the conversation, the others, and the environments.
+//! `GET /`: the conversation, the list of conversations, and the environments.
 
 use std::sync::Arc;
 
@@ -10,44 +10,50 @@ use axum::routing::get;
 use grove_environments::problem::Problem;
 use maud::{Markup, html};
 
-use super::super::App;
-use super::super::fault::{Fault, bad_query};
+use super::super::ServerState;
+use super::super::fault::{HttpError, bad_query};
 use super::super::token::random_hex;
-use super::{PLATFORM, Which, address_of, chat, conversations, layout};
+use super::{ConversationQuery, WEB_PLATFORM, address_of, chat, conversations, layout};
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/", get(home))
+pub fn routes() -> Router<Arc<ServerState>> {
+    Router::new().route("/", get(show_home))
 }
 
-async fn home(State(app): State<Arc<App>>, query: Result<Query<Which>, QueryRejection>) -> Response {
-    match show(&app, query).await {
+async fn show_home(
+    State(app): State<Arc<ServerState>>,
+    query: Result<Query<ConversationQuery>, QueryRejection>,
+) -> Response {
+    match render_home(&app, query).await {
         Ok(page) => page.into_response(),
         Err(fault) => fault.into_page(),
     }
 }
 
-async fn show(app: &App, query: Result<Query<Which>, QueryRejection>) -> Result<Markup, Fault> {
-    let Query(Which { c }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let recent = app.talks.store.recent_conversations(PLATFORM).await?;
+async fn render_home(
+    app: &ServerState,
+    query: Result<Query<ConversationQuery>, QueryRejection>,
+) -> Result<Markup, HttpError> {
+    let Query(ConversationQuery { c }) = query.map_err(|rejection| bad_query(&rejection))?;
+    let recent = app.talks.store.recent_conversations(WEB_PLATFORM).await?;
     let latest = recent.into_iter().next().map(|conversation| conversation.name);
     let id = match c.filter(|id| !id.trim().is_empty()).or(latest) {
         Some(id) => id,
         None => new_id()?,
     };
-    let log = chat::log(app, &id).await?;
-    let others = conversations::list(app, &id).await?;
-    Ok(layout::page(&id, &body(&id, &new_id()?, &log, &others)))
+    let log = chat::render_log(app, &id).await?;
+    let others = conversations::render_conversations(app, &id).await?;
+    Ok(layout::render_page(&id, &render_body(&id, &new_id()?, &log, &others)))
 }
 
-/// The id of a conversation that nobody has begun yet.
+/// Returns a new id for a conversation that does not exist yet.
 fn new_id() -> Result<String, Problem> {
     let random = random_hex(8).map_err(|error| {
         Problem::new("not_random", format!("No conversation can be begun: {error}."), "Load the page again.")
     })?;
-    Ok(format!("{PLATFORM}-{random}"))
+    Ok(format!("{WEB_PLATFORM}-{random}"))
 }
 
-fn body(id: &str, next: &str, log: &Markup, others: &Markup) -> Markup {
+fn render_body(id: &str, next: &str, log: &Markup, others: &Markup) -> Markup {
     let which = serde_json::json!({ "c": id }).to_string();
     html! {
         a class="skip" href="#message" { "Skip to the message" }

@@ -1,13 +1,13 @@
-//! What is around every page.
+//! The frame of every page.
 
 use maud::{DOCTYPE, Markup, html};
 
-/// Nothing inline and nothing evaluated, as the policy in [`super::headers`] demands, and no page kept in
-/// the browser's storage.
-const HTMX: &str =
+/// Nothing inline and nothing evaluated, as the policy in [`super::headers`] demands, and no page in the
+/// browser's storage.
+const HTMX_CONFIG: &str =
     r#"{"includeIndicatorStyles":false,"allowEval":false,"historyEnabled":false,"selfRequestsOnly":true}"#;
 
-fn head(title: &str, more: &Markup) -> Markup {
+fn render_head(title: &str, more: &Markup) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -21,27 +21,27 @@ fn head(title: &str, more: &Markup) -> Markup {
     }
 }
 
-/// A page without anything that moves.
-pub fn bare(title: &str, more: &Markup, body: &Markup) -> Markup {
+/// Renders a static page.
+pub fn render_bare_page(title: &str, more: &Markup, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            (head(title, more))
+            (render_head(title, more))
             body class="bare" { (body) }
         }
     }
 }
 
-pub fn page(conversation: &str, body: &Markup) -> Markup {
+pub fn render_page(conversation: &str, body: &Markup) -> Markup {
     let scripts = html! {
-        meta name="htmx-config" content=(HTMX);
+        meta name="htmx-config" content=(HTMX_CONFIG);
         script src="/assets/htmx.min.js" defer {}
         script src="/assets/app.js" defer {}
     };
     html! {
         (DOCTYPE)
         html lang="en" {
-            (head("Grovekeeper", &scripts))
+            (render_head("Grovekeeper", &scripts))
             body data-conversation=(conversation) { (body) }
         }
     }

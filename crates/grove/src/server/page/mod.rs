@@ -1,21 +1,22 @@
 //! The first page: a conversation with its live stream, and the environments.
 //!
 //! The server renders everything; htmx puts fragments in their place, and `assets/app.js` adds the live
-//! stream and the keyboard. Messages are sent through the JSON API, as everybody else sends them.
+//! stream and the keyboard. Messages are sent through the JSON API, as all other clients send them.
 //!
-//! * [`home`]: the page; [`layout`]: what is around every page
+//! * [`home`]: the page; [`layout`]: the frame of every page
 //! * [`chat`], [`conversations`], [`worktrees`], [`removal`]: its fragments
-//! * [`text`]: what somebody said, as HTML in which nothing of theirs is HTML
-//! * [`door`]: what a browser sees that is not let in
-//! * [`assets`], [`headers`]: files, and what every answer carries
+//! * [`text`]: messages as HTML, with everything that the sender wrote escaped
+//! * [`time`]: times as `3 min ago`
+//! * [`login_page`]: pages for a browser without access
+//! * [`assets`], [`headers`]: files, and the headers of every answer
 
 mod assets;
 mod chat;
 mod conversations;
-pub mod door;
 pub mod headers;
 mod home;
 mod layout;
+pub mod login_page;
 mod removal;
 mod text;
 mod time;
@@ -26,12 +27,12 @@ use std::sync::Arc;
 use axum::Router;
 use serde::Deserialize;
 
-use super::App;
+use super::ServerState;
 
-/// The platform that conversations of this page belong to.
-const PLATFORM: &str = "web";
+/// The platform of this page's conversations.
+const WEB_PLATFORM: &str = "web";
 
-pub fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<ServerState>> {
     Router::new()
         .merge(home::routes())
         .merge(chat::routes())
@@ -40,18 +41,19 @@ pub fn routes() -> Router<Arc<App>> {
         .merge(removal::routes())
 }
 
-/// Files that are the same for everybody, so that the page at the door looks like the others.
-pub fn open_routes() -> Router<Arc<App>> {
+/// Routes that need no access: files that are the same for all users, so that the page for a browser without
+/// access looks like the others.
+pub fn open_routes() -> Router<Arc<ServerState>> {
     assets::routes()
 }
 
-/// Which conversation is meant.
+/// The conversation that a request names.
 #[derive(Deserialize)]
-struct Which {
+struct ConversationQuery {
     c: Option<String>,
 }
 
-/// The address of a conversation.
+/// Returns the address of a conversation.
 fn address_of(conversation: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let encoded = conversation.bytes().map(|byte| match byte {

@@ -1,4 +1,4 @@
-//! Removing an environment: the plan first, then the removal, then the way back.
+//! Removing an environment: first the plan, then the removal, then the undo.
 
 use std::sync::Arc;
 
@@ -6,48 +6,54 @@ use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::routing::{delete, get, post};
-use grove_conversations::conversations::TalkEvent;
-use grove_environments::remove::{Asker, Plan, Removable, RemovalWish, Removed, Restored};
+use grove_conversations::conversations::ConversationEvent;
+use grove_environments::remove::{
+    RemovableEnvironment, RemovalPlan, RemovalRequester, RemoveOptions, RemoveOutcome, RestoredEnvironment,
+};
 use grove_environments::words;
 use grove_environments::words::done::{branch_words, folder_words, folders_gone, folders_kept, folders_planned};
-use grove_git::removal::{BranchFate, Fingerprint};
+use grove_git::removal::{BranchFate, WorktreeFingerprint};
 use grove_model::Environment;
 use jiff::SignedDuration;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::App;
-use super::super::api::worktrees::found;
-use super::super::fault::{Fault, bad_query};
+use super::super::ServerState;
+use super::super::api::worktrees::resolve_environment;
+use super::super::fault::{HttpError, bad_query};
 use super::text;
 
-pub fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<ServerState>> {
     Router::new()
-        .route("/page/worktrees/{id}/plan", get(plan))
-        .route("/page/worktrees/{id}", delete(remove))
-        .route("/page/worktrees/{id}/undo", post(undo))
+        .route("/page/worktrees/{id}/plan", get(show_removal_plan))
+        .route("/page/worktrees/{id}", delete(remove_worktree))
+        .route("/page/worktrees/{id}/undo", post(undo_removal))
 }
 
-/// The inside of the dialog.
-async fn plan(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Markup, Fault> {
-    let (codebase, environment) = found(&app, &id).await?;
-    let plan = app.talks.isolation.plan_removal(&codebase, &environment, &Asker::Person).await?;
+/// Renders the inside of the dialog.
+async fn show_removal_plan(State(app): State<Arc<ServerState>>, Path(id): Path<String>) -> Result<Markup, HttpError> {
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let plan = app.talks.isolation.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
     let days = app.talks.settings.trash_keep_days();
     let (title, words, buttons) = match &plan {
-        Plan::Gone => (
+        RemovalPlan::Gone => (
             "Forget",
             html! { p { "Its folder is gone already. Its record ends." } },
-            button(&environment, "Forget", false, None),
+            render_remove_button(&environment, "Forget", false, None),
         ),
-        Plan::Release => (
+        RemovalPlan::Release => (
             "Release",
-            html! { p { "Somebody else made this worktree, so it stays where it is. Its record ends." } },
-            button(&environment, "Release", false, None),
+            html! { p { "Grovekeeper did not make this worktree, so it stays where it is. Its record ends." } },
+            render_remove_button(&environment, "Release", false, None),
         ),
-        Plan::Remove(removable) => {
+        RemovalPlan::Remove(removable) => {
             let keep = app.talks.settings.regenerable_keep();
-            ("Remove", told(&environment, removable, days, keep), choice(&environment, removable))
+            (
+                "Remove",
+                render_consequences(&environment, removable, days, keep),
+                render_remove_choice(&environment, removable),
+            )
         }
     };
     Ok(html! {
@@ -61,56 +67,67 @@ async fn plan(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Mar
     })
 }
 
-/// What speaks against it, what becomes of the branch, and that it can be undone.
-fn told(environment: &Environment, removable: &Removable, days: u64, keep: SignedDuration) -> Markup {
+/// Renders the reasons against the removal, the fate of the branch, and the note that it can be undone.
+fn render_consequences(
+    environment: &Environment,
+    removable: &RemovableEnvironment,
+    days: u64,
+    keep: SignedDuration,
+) -> Markup {
     let branch = environment.branch.as_str();
-    let against = removable.reasons(false);
+    let against = removable.blocking_reasons(false);
     html! {
         @if against.is_empty() {
-            p { "Nothing speaks against it." }
+            p { "Nothing is in the way." }
         } @else {
-            p { "This speaks against it:" }
+            p { "Before you remove it:" }
             ul class="reasons" {
                 @for (question, answer) in &against {
-                    @let reason = words::reason(*question, answer, branch);
-                    li { (text::sentence(&reason.message)) " " span class="dim" { (text::sentence(&reason.hint)) } }
+                    @let reason = words::describe_reason(*question, answer, branch);
+                    li { (text::render_sentence(&reason.message)) " " span class="dim" { (text::render_sentence(&reason.hint)) } }
                 }
             }
         }
         p {
-            @match removable.branch() {
+            @match removable.branch_fate() {
                 BranchFate::Goes { .. } => "The branch goes too: everything on it is elsewhere.",
-                fate => (text::sentence(&branch_words(branch, fate))),
+                fate => (text::render_sentence(&branch_words(branch, fate))),
             }
         }
         p { "It is kept for " (days) " days and can be undone." }
-        @if let Some(words) = folders_planned(removable.regenerable(), keep) {
+        @if let Some(words) = folders_planned(removable.regenerable_folders(), keep) {
             p { (words) }
             ul {
-                @for folder in removable.regenerable() {
-                    li { (text::sentence(&folder_words(&folder.path, folder.bytes))) }
+                @for folder in removable.regenerable_folders() {
+                    li { (text::render_sentence(&folder_words(&folder.path, folder.bytes))) }
                 }
             }
         }
-        @if !removable.reasons(true).is_empty() {
+        @if !removable.blocking_reasons(true).is_empty() {
             p { "It cannot be removed as long as a worktree inside it would break." }
         }
     }
 }
 
-fn choice(environment: &Environment, removable: &Removable) -> Markup {
-    let seen = Some(removable.fingerprint());
-    if removable.reasons(false).is_empty() {
-        button(environment, "Remove", false, seen)
-    } else if removable.reasons(true).is_empty() {
-        button(environment, "Remove anyway", true, seen)
+fn render_remove_choice(environment: &Environment, removable: &RemovableEnvironment) -> Markup {
+    let seen = Some(removable.seen_fingerprint());
+    if removable.blocking_reasons(false).is_empty() {
+        render_remove_button(environment, "Remove", false, seen)
+    } else if removable.blocking_reasons(true).is_empty() {
+        render_remove_button(environment, "Remove anyway", true, seen)
     } else {
         html! {}
     }
 }
 
-/// What was shown goes along, so that whatever changed meanwhile is shown before it is removed.
-fn button(environment: &Environment, word: &str, force: bool, seen: Option<&Fingerprint>) -> Markup {
+/// Renders the button. It sends the shown state along, so that any change since then is shown before the
+/// removal.
+fn render_remove_button(
+    environment: &Environment,
+    word: &str,
+    force: bool,
+    seen: Option<&WorktreeFingerprint>,
+) -> Markup {
     let mut values = json!({ "force": force });
     if let Some(seen) = seen {
         values["seen"] = json!(seen);
@@ -123,32 +140,32 @@ fn button(environment: &Environment, word: &str, force: bool, seen: Option<&Fing
 }
 
 #[derive(Deserialize)]
-struct Wish {
+struct RemovalQuery {
     #[serde(default)]
     force: bool,
-    seen: Option<Fingerprint>,
+    seen: Option<WorktreeFingerprint>,
 }
 
-/// Does it, and gives the line that tells so.
-async fn remove(
-    State(app): State<Arc<App>>,
+/// Removes the worktree and renders the line that reports it.
+async fn remove_worktree(
+    State(app): State<Arc<ServerState>>,
     Path(id): Path<String>,
-    query: Result<Query<Wish>, QueryRejection>,
-) -> Result<Markup, Fault> {
-    let Query(Wish { force, seen }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let (codebase, environment) = found(&app, &id).await?;
-    let wish = RemovalWish { force, seen, ..RemovalWish::default() };
-    let removed = app.talks.isolation.remove(&codebase, &environment, &wish).await?;
-    app.talks.tell_watchers(TalkEvent::Worktrees);
+    query: Result<Query<RemovalQuery>, QueryRejection>,
+) -> Result<Markup, HttpError> {
+    let Query(RemovalQuery { force, seen }) = query.map_err(|rejection| bad_query(&rejection))?;
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let wish = RemoveOptions { force, seen, ..RemoveOptions::default() };
+    let removed = app.talks.isolation.remove_environment(&codebase, &environment, &wish).await?;
+    app.talks.tell_watchers(ConversationEvent::Worktrees);
     let days = app.talks.settings.trash_keep_days();
     let branch = environment.branch.as_str();
     Ok(match &removed {
-        Removed::Gone => note(&format!("`{branch}` is forgotten."), &html! {}),
-        Removed::Released(_) => note(&format!("`{branch}` is released; its folder stays."), &html! {}),
-        Removed::Trashed { fate, branch_kept, regenerable, .. } => {
+        RemoveOutcome::Gone => render_note(&format!("`{branch}` is forgotten."), &html! {}),
+        RemoveOutcome::Released(_) => render_note(&format!("`{branch}` is released; its folder stays."), &html! {}),
+        RemoveOutcome::Trashed { fate, branch_kept, regenerable, .. } => {
             let kept = if *branch_kept { format!(" {}", branch_words(branch, fate)) } else { String::new() };
             let folders = folders_kept(regenerable).map(|words| format!(" {words}")).unwrap_or_default();
-            note(
+            render_note(
                 &format!("Removed `{branch}`.{kept} It is kept for {days} days.{folders}"),
                 &html! {
                     button type="button" id="undo" class="button small" hx-target="#status" hx-sync="this:drop"
@@ -159,20 +176,20 @@ async fn remove(
     })
 }
 
-async fn undo(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Markup, Fault> {
-    let (codebase, environment) = found(&app, &id).await?;
-    let Restored { environment, gone } = app.talks.isolation.undo(&codebase, &environment).await?;
-    app.talks.tell_watchers(TalkEvent::Worktrees);
+async fn undo_removal(State(app): State<Arc<ServerState>>, Path(id): Path<String>) -> Result<Markup, HttpError> {
+    let (codebase, environment) = resolve_environment(&app, &id).await?;
+    let RestoredEnvironment { environment, gone } = app.talks.isolation.undo_removal(&codebase, &environment).await?;
+    app.talks.tell_watchers(ConversationEvent::Worktrees);
     let words = match folders_gone(&gone) {
         None => format!("`{}` is back as it was.", environment.branch),
         Some(gone) => format!("`{}` is back. {gone}", environment.branch),
     };
-    Ok(note(&words, &html! {}))
+    Ok(render_note(&words, &html! {}))
 }
 
-fn note(words: &str, more: &Markup) -> Markup {
+fn render_note(words: &str, more: &Markup) -> Markup {
     html! {
-        span { (text::sentence(words)) }
+        span { (text::render_sentence(words)) }
         (more)
         button type="button" class="button small quiet" data-dismiss { "Close" }
     }

@@ -1,56 +1,56 @@
-//! The environments.
+//! The list of environments.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use grove_environments::inspect::list::View;
+use grove_environments::inspect::list::EnvironmentView;
 use grove_model::{Moment, State as Condition, human_size};
 use maud::{Markup, html};
 
-use super::super::App;
-use super::super::fault::Fault;
+use super::super::ServerState;
+use super::super::fault::HttpError;
 use super::time;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/page/worktrees", get(list))
+pub fn routes() -> Router<Arc<ServerState>> {
+    Router::new().route("/page/worktrees", get(list_worktrees))
 }
 
-async fn list(State(app): State<Arc<App>>) -> Result<Markup, Fault> {
-    let codebases = app.talks.store.codebases().await?;
+async fn list_worktrees(State(app): State<Arc<ServerState>>) -> Result<Markup, HttpError> {
+    let codebases = app.talks.store.list_codebases().await?;
     let mut views = Vec::new();
     for codebase in &codebases {
-        views.extend(app.talks.isolation.views(codebase, false).await?);
+        views.extend(app.talks.isolation.environment_views(codebase, false).await?);
     }
-    // Whoever looks wants to see what moves.
+    // The most recently active environments come first.
     views.sort_by_key(|view| std::cmp::Reverse(view.last_activity_at));
     let several = codebases.len() > 1;
     Ok(html! {
         @if views.is_empty() {
             p class="dim" { "None yet. The first message of a conversation makes one." }
         } @else {
-            ul class="cards" { @for view in &views { (card(view, several)) } }
+            ul class="cards" { @for view in &views { (render_card(view, several)) } }
         }
     })
 }
 
-fn card(view: &View, several: bool) -> Markup {
+fn render_card(view: &EnvironmentView, several: bool) -> Markup {
     html! {
         li class="card" data-id=(view.id) data-branch=(view.branch) {
             div class="card-head" {
-                (state(view))
+                (render_state(view))
                 h3 title=(view.path.display()) { (view.branch) }
             }
             dl {
-                @if several { (field("codebase", &html! { (view.codebase) })) }
-                (field("work", &html! { (work(view)) }))
-                @if let Some(base) = &view.base { (field("base", &html! { (base) (apart(view)) })) }
-                @if let Some(changes) = changes(view) { (field("changes", &html! { (changes) })) }
+                @if several { (render_field("codebase", &html! { (view.codebase) })) }
+                (render_field("work", &html! { (work_label(view)) }))
+                @if let Some(base) = &view.base { (render_field("base", &html! { (base) (render_base_distance(view)) })) }
+                @if let Some(changes) = changes_label(view) { (render_field("changes", &html! { (changes) })) }
                 @if let Some(size) = view.size_bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
-                    (field("size", &html! { (human_size(size)) }))
+                    (render_field("size", &html! { (human_size(size)) }))
                 }
-                (field("active", &time::ago(view.last_activity_at)))
+                (render_field("active", &time::render_ago(view.last_activity_at)))
             }
             button type="button" class="button small" id={ "remove-" (view.id) }
                 data-plan={ "/page/worktrees/" (view.id) "/plan" } aria-haspopup="dialog"
@@ -59,12 +59,12 @@ fn card(view: &View, several: bool) -> Markup {
     }
 }
 
-fn field(name: &str, value: &Markup) -> Markup {
+fn render_field(name: &str, value: &Markup) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 
-/// A colour and the word; for a merged one also how that is known.
-fn state(view: &View) -> Markup {
+/// Renders a colour and the word; for a merged one also the evidence.
+fn render_state(view: &EnvironmentView) -> Markup {
     let mood = match view.state {
         Condition::Failed | Condition::Broken | Condition::Missing => "bad",
         Condition::Dirty => "changed",
@@ -82,16 +82,16 @@ fn state(view: &View) -> Markup {
     }
 }
 
-fn work(view: &View) -> String {
+fn work_label(view: &EnvironmentView) -> String {
     match view.workflow_type.as_str() {
         kind @ ("issue" | "pr" | "review") => format!("{kind} #{}", view.workflow_id),
         kind => format!("{kind} {}", view.workflow_id),
     }
 }
 
-/// ` +2 −1, 3 days old`: two commits ahead of its base, one behind; the work began from a commit of
-/// three days ago.
-fn apart(view: &View) -> Markup {
+/// Renders for example ` +2 −1, 3 days old`: two commits ahead of its base, one behind; the work began from a
+/// commit of three days ago.
+fn render_base_distance(view: &EnvironmentView) -> Markup {
     let count = |count: Option<u64>| count.filter(|count| *count > 0);
     html! {
         @if let Some(ahead) = count(view.ahead) { " " span class="ahead" title="commits ahead" { "+" (ahead) } }
@@ -100,7 +100,7 @@ fn apart(view: &View) -> Markup {
     }
 }
 
-fn changes(view: &View) -> Option<String> {
+fn changes_label(view: &EnvironmentView) -> Option<String> {
     match (&view.error, view.dirty, view.untracked) {
         (Some(error), ..) => Some(error.clone()),
         (None, false, _) => None,

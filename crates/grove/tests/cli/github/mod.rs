@@ -1,11 +1,12 @@
-//! GitHub, end to end: somebody comments, somebody looks at the replies and at git. The client library
-//! and the webhooks are the real ones; only GitHub is ours (`grove_testkit::FakeGithub`).
+//! GitHub, end to end: users comment, and the tests check the replies and git. The client library
+//! and the webhooks are the real ones; only GitHub is ours (`grove_testkit::github::FakeGithub`).
 
 mod asking;
 mod clone;
 mod deliveries;
 mod doctor;
 mod editors;
+mod harness;
 mod kills;
 mod mutations;
 mod outsiders;
@@ -13,21 +14,20 @@ mod push;
 mod records;
 mod replies;
 mod story;
-mod world;
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-use grove_testkit::github::{BOT, FakeGithub};
+use grove_testkit::github::{BOT_LOGIN, FakeGithub};
 use grove_testkit::{Sandbox, TestRepo, TestServer, TestStore};
 use serde_json::Value;
 
-use crate::on;
+use crate::sandbox_on;
 
-const SECRET: &str = "a secret of the webhook";
+const WEBHOOK_SECRET: &str = "a secret of the webhook";
 
 /// A repository on GitHub, a clone of it, and a server that is told what happens there.
-struct Office {
+struct GithubTest {
     github: FakeGithub,
     grove: Sandbox,
     server: TestServer,
@@ -36,37 +36,37 @@ struct Office {
 }
 
 /// An agent to which the last line of what it is told is a command.
-const OBEDIENT: &str = "tail -n 1 | sh";
+const LAST_LINE_AGENT: &str = "tail -n 1 | sh";
 
-/// Asks every second, about a repository whose name somebody wrote in another way.
-const POLL: &str = "mode = \"poll\"\npoll_seconds = 1\nrepos = [\"Octo/Shop\"]";
+/// Polls every second, for a repository whose name the settings write with other capitals.
+const POLL_SETTINGS: &str = "mode = \"poll\"\npoll_seconds = 1\nrepos = [\"Octo/Shop\"]";
 
-impl Office {
+impl GithubTest {
     fn open(store: TestStore) -> Self {
-        Self::with(store, "")
+        Self::with_settings(store, "")
     }
 
     /// With more settings of `[adapters.github]`.
-    fn with(store: TestStore, settings: &str) -> Self {
-        Self::of(store, OBEDIENT, settings)
+    fn with_settings(store: TestStore, settings: &str) -> Self {
+        Self::with_agent(store, LAST_LINE_AGENT, settings)
     }
 
     /// With this script as its agent.
-    fn of(store: TestStore, agent: &str, settings: &str) -> Self {
-        Self::set_up(store, agent, &format!("webhook_secret = \"{SECRET}\"\n{settings}"), false)
+    fn with_agent(store: TestStore, agent: &str, settings: &str) -> Self {
+        Self::set_up(store, agent, &format!("webhook_secret = \"{WEBHOOK_SECRET}\"\n{settings}"), false)
     }
 
     /// Without an address for webhooks.
-    fn polling(store: TestStore) -> Self {
-        Self::set_up(store, OBEDIENT, POLL, true)
+    fn with_polling(store: TestStore) -> Self {
+        Self::set_up(store, LAST_LINE_AGENT, POLL_SETTINGS, true)
     }
 
     fn set_up(store: TestStore, agent: &str, settings: &str, polls: bool) -> Self {
         let github = FakeGithub::start("octo/shop");
-        github.user("alice", "write");
-        github.outsider("mallory");
-        let grove = on(store, TestRepo::new());
-        let bare = github.bare().display().to_string();
+        github.add_user("alice", "write");
+        github.add_outsider("mallory");
+        let grove = sandbox_on(store, TestRepo::new());
+        let bare = github.bare_path().display().to_string();
         grove.repo.git(&["remote", "add", "origin", &bare]);
         grove.repo.git(&["push", "--quiet", "--force", "origin", "main"]);
         grove.repo.git(&["fetch", "--quiet", "origin"]);
@@ -74,21 +74,21 @@ impl Office {
         let config = format!(
             "[agent]\ndefault = \"mine\"\n[agents.mine]\ncommand = [\"sh\", \"-c\", \"{agent}\"]\n\
              [adapters.github]\ntoken = \"{}\"\napi_url = \"{}\"\n{settings}\n",
-            github.token(BOT),
+            github.create_token(BOT_LOGIN),
             github.api_url()
         );
         fs::create_dir_all(grove.grove_home()).unwrap();
         fs::write(grove.grove_home().join("config.toml"), config).unwrap();
-        grove.grove(["codebase", "add", "--json"]).ok();
+        grove.grove(["codebase", "add", "--json"]).assert_success();
         let server = TestServer::start(&grove);
         if !polls {
-            github.webhook(&format!("{}/webhooks/github", server.address), SECRET);
+            github.add_webhook(&format!("{}/webhooks/github", server.address), WEBHOOK_SECRET);
         }
         Self { github, grove, server, polls }
     }
 
     /// Starts the server again that was ended; it is told what happens from then on.
-    fn restart(&mut self) {
+    fn restart_server(&mut self) {
         let before = self.server.address.clone();
         self.server = TestServer::start(&self.grove);
         let hook = |address: &str| format!("{address}/webhooks/github");
@@ -96,23 +96,23 @@ impl Office {
     }
 
     /// What the bot has said, without its marker.
-    fn replies(&self, number: u64) -> Vec<String> {
-        let comments = self.github.comments(number).into_iter().filter(|said| said.author == BOT);
+    fn bot_replies(&self, number: u64) -> Vec<String> {
+        let comments = self.github.comments(number).into_iter().filter(|said| said.author == BOT_LOGIN);
         comments.filter_map(|said| Some(said.body.split_once("\n\n<!-- grove ")?.0.to_owned())).collect()
     }
 
     /// Waits for so many replies, and for no more than that.
     #[track_caller]
-    fn answered(&self, number: u64, count: usize) -> Vec<String> {
+    fn wait_for_replies(&self, number: u64, count: usize) -> Vec<String> {
         let began = Instant::now();
         loop {
-            let replies = self.replies(number);
+            let replies = self.bot_replies(number);
             if replies.len() >= count && self.is_at_rest() {
-                let replies = self.replies(number);
+                let replies = self.bot_replies(number);
                 assert_eq!(replies.len(), count, "{replies:#?}");
                 return replies;
             }
-            assert!(began.elapsed() < Duration::from_secs(20), "{replies:#?} {:#?}", self.server.logged());
+            assert!(began.elapsed() < Duration::from_secs(20), "{replies:#?} {:#?}", self.server.take_log_lines());
             std::thread::sleep(Duration::from_millis(15));
         }
     }
@@ -130,20 +130,21 @@ impl Office {
     #[track_caller]
     fn asked_again(&self) {
         // The first list of a round.
-        let rounds = || self.github.requests().iter().filter(|asked| asked.path.contains("/issues?state=all")).count();
+        let rounds =
+            || self.github.received_requests().iter().filter(|asked| asked.path.contains("/issues?state=all")).count();
         let before = rounds();
         grove_testkit::wait_for(|| rounds() >= before + 2);
     }
 
     fn is_at_rest(&self) -> bool {
-        let status = self.server.api("GET", "/api/status", None).json();
+        let status = self.server.call_api("GET", "/api/status", None).json();
         let queue = &status["queue"];
         status["adapters"]["github"]["waiting"] == 0 && queue["running"] == 0 && queue["waiting"] == 0
     }
 
-    fn environments(&self, all: bool) -> Vec<Value> {
+    fn list_environments(&self, all: bool) -> Vec<Value> {
         let args: &[&str] =
             if all { &["worktree", "list", "--all", "--json"] } else { &["worktree", "list", "--json"] };
-        self.grove.grove(args).ok().json().as_array().expect("a list").clone()
+        self.grove.grove(args).assert_success().json().as_array().expect("a list").clone()
     }
 }

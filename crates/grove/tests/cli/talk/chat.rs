@@ -4,89 +4,91 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use grove_testkit::{Engine, Ran, Sandbox, Terminal, TestRepo, TestServer, TestStore, both_engines, wait_for};
+use grove_testkit::{
+    ProgramOutput, Sandbox, TestEngine, TestRepo, TestServer, TestStore, TestTerminal, on_sqlite, wait_for,
+};
 use serde_json::Value;
 
-use super::{branches, registered, talking};
-use crate::sandbox;
+use super::{list_branches, registered_sandbox, start_test_server};
+use crate::new_sandbox;
 
 /// `grove chat ARGS` where no server runs.
-fn alone(grove: &Sandbox, args: &[&str]) -> Command {
-    let mut command = grove.command(["chat"].iter().chain(args));
+fn chat_without_server(grove: &Sandbox, args: &[&str]) -> Command {
+    let mut command = grove.grove_command(["chat"].iter().chain(args));
     command.env("GROVE_SERVER_LISTEN", "127.0.0.1:0");
     command
 }
 
 /// `grove chat ARGS` where this server runs.
-fn with(server: &TestServer, grove: &Sandbox, args: &[&str]) -> Command {
-    let mut command = grove.command(["chat"].iter().chain(args));
+fn chat_with_server(server: &TestServer, grove: &Sandbox, args: &[&str]) -> Command {
+    let mut command = grove.grove_command(["chat"].iter().chain(args));
     command.env("GROVE_SERVER_LISTEN", server.address.strip_prefix("http://").expect("an address"));
     command
 }
 
-fn ran(mut command: Command) -> Ran {
-    Ran::from(&mut command)
+fn run_command(mut command: Command) -> ProgramOutput {
+    ProgramOutput::from(&mut command)
 }
 
 /// Runs with this on the standard input.
-fn fed(mut command: Command, input: &str) -> Ran {
+fn run_with_input(mut command: Command, input: &str) -> ProgramOutput {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
     let output = child.wait_with_output().expect("it ends");
-    Ran {
+    ProgramOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 
-fn json_lines(ran: &Ran) -> Vec<Value> {
+fn json_lines(ran: &ProgramOutput) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{ran:?}"))).collect()
 }
 
-both_engines! {
+on_sqlite! {
     fn one_message_gets_its_answer_without_a_server(store: TestStore) {
-        let grove = registered(store);
-        let told = ran(alone(&grove, &["echo $GROVE_BRANCH; pwd"])).ok();
-        let branch = branches(&grove).pop().unwrap();
+        let grove = registered_sandbox(store);
+        let told = run_command(chat_without_server(&grove, &["echo $GROVE_BRANCH; pwd"])).assert_success();
+        let branch = list_branches(&grove).pop().unwrap();
         assert!(branch.starts_with("thread-"), "{branch}");
         assert!(told.stdout.starts_with(&format!("{branch}\n")), "{told:?}");
         assert_eq!(told.stderr, format!("Working in isolated branch `{branch}`\n"));
         // Nothing stays behind, and the next one works as well.
-        assert_eq!(ran(alone(&grove, &["-m", "/worktree list"])).ok().stderr, "");
-        assert_eq!(ran(alone(&grove, &["exit 3"])).fails(1).stdout, "The agent `sh` failed with exit code 3.\n");
-        let refused = ran(alone(&grove, &["/worktree remove nothing"])).fails(1);
+        assert_eq!(run_command(chat_without_server(&grove, &["-m", "/worktree list"])).assert_success().stderr, "");
+        assert_eq!(run_command(chat_without_server(&grove, &["exit 3"])).assert_exit_code(1).stdout, "The agent `sh` failed with exit code 3.\n");
+        let refused = run_command(chat_without_server(&grove, &["/worktree remove nothing"])).assert_exit_code(1);
         assert!(refused.stdout.contains("nothing"), "{refused:?}");
-        assert!(ran(alone(&grove, &["/worktre list"])).fails(1).stdout.contains("`/worktree`"));
+        assert!(run_command(chat_without_server(&grove, &["/worktre list"])).assert_exit_code(1).stdout.contains("`/worktree`"));
     }
 
     fn lines_of_a_pipe_are_answered_in_order(store: TestStore) {
-        let grove = registered(store);
-        let told = fed(alone(&grove, &[]), "echo one > a\n\n  cat a  \nsleep 0.2; echo two\nexit 1\necho three").fails(1);
+        let grove = registered_sandbox(store);
+        let told = run_with_input(chat_without_server(&grove, &[]), "echo one > a\n\n  cat a  \nsleep 0.2; echo two\nexit 1\necho three").assert_exit_code(1);
         let lines: Vec<&str> = told.stdout.lines().collect();
         let failed = "The agent `sh` failed with exit code 1.";
         assert_eq!(lines, ["The agent is done and said nothing.", "one", "two", failed, "three"]);
-        assert_eq!(fed(alone(&grove, &[]), "").ok().stdout, "");
+        assert_eq!(run_with_input(chat_without_server(&grove, &[]), "").assert_success().stdout, "");
     }
 
     fn a_conversation_goes_on_where_it_was(store: TestStore) {
-        let grove = registered(store);
-        ran(alone(&grove, &["-c", "mine/1", "echo kept > file"])).ok();
+        let grove = registered_sandbox(store);
+        run_command(chat_without_server(&grove, &["-c", "mine/1", "echo kept > file"])).assert_success();
         // Also through a server, and back.
         let mut server = TestServer::start(&grove);
-        let told = ran(with(&server, &grove, &["-c", "mine/1", "cat file; echo $PPID > parent"])).ok();
+        let told = run_command(chat_with_server(&server, &grove, &["-c", "mine/1", "cat file; echo $PPID > parent"])).assert_success();
         assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("kept\n", ""));
-        assert_eq!(branches(&grove).len(), 1);
+        assert_eq!(list_branches(&grove).len(), 1);
         server.terminate();
-        assert_eq!(ran(alone(&grove, &["-c", "mine/1", "cat file"])).ok().stdout, "kept\n");
+        assert_eq!(run_command(chat_without_server(&grove, &["-c", "mine/1", "cat file"])).assert_success().stdout, "kept\n");
     }
 }
 
 #[test]
 fn a_server_that_runs_does_the_work() {
-    let (grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let told = ran(with(&server, &grove, &["--json", "-c", "c", "echo hello"])).ok();
+    let (grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
+    let told = run_command(chat_with_server(&server, &grove, &["--json", "-c", "c", "echo hello"])).assert_success();
     let lines = json_lines(&told);
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["notice", "answer"]);
@@ -94,130 +96,140 @@ fn a_server_that_runs_does_the_work() {
     assert_eq!((answer["message"].as_str(), answer["status"].as_str()), (Some("hello"), Some("done")));
     assert_eq!(answer["conversationId"], "c");
     // What the API says of it.
-    let all = server.api("GET", "/api/conversations/c/messages", None).json();
+    let all = server.call_api("GET", "/api/conversations/c/messages", None).json();
     let messages = all["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 3, "{all}");
     assert_eq!((messages[0]["role"].as_str(), messages[0]["status"].as_str()), (Some("user"), Some("done")));
     assert_eq!(messages[0]["messageId"], answer["messageId"]);
     assert!(messages[1..].iter().all(|line| line["answers"] == answer["messageId"]), "{all}");
     let id = answer["messageId"].as_str().unwrap();
-    assert_eq!(ran(with(&server, &grove, &["-c", "c", "echo more"])).ok().stdout, "more\n");
-    let one = server.api("GET", &format!("/api/conversations/c/messages?message={id}"), None).json();
+    assert_eq!(
+        run_command(chat_with_server(&server, &grove, &["-c", "c", "echo more"])).assert_success().stdout,
+        "more\n"
+    );
+    let one = server.call_api("GET", &format!("/api/conversations/c/messages?message={id}"), None).json();
     assert_eq!(one["messages"], all["messages"]);
     for wrong in [format!("other/messages?message={id}"), "c/messages?message=x".to_owned()] {
-        assert_eq!(server.api("GET", &format!("/api/conversations/{wrong}"), None).status, 404, "{wrong}");
+        assert_eq!(server.call_api("GET", &format!("/api/conversations/{wrong}"), None).status, 404, "{wrong}");
     }
     // A refusal is told from an answer.
-    let told = ran(with(&server, &grove, &["--json", "/worktree remove nothing"])).fails(1);
+    let told =
+        run_command(chat_with_server(&server, &grove, &["--json", "/worktree remove nothing"])).assert_exit_code(1);
     assert_eq!(json_lines(&told)[0]["status"], "refused");
 }
 
 #[test]
 fn a_server_of_somebody_else_is_let_be() {
-    let (_theirs, server) = talking(TestStore::new(Engine::Sqlite));
-    let grove = registered(TestStore::new(Engine::Sqlite));
-    assert_eq!(ran(with(&server, &grove, &["-c", "c", "echo mine"])).ok().stdout, "mine\n");
-    assert_eq!(server.messages("c"), (true, Vec::new()));
+    let (_theirs, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
+    let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
+    assert_eq!(
+        run_command(chat_with_server(&server, &grove, &["-c", "c", "echo mine"])).assert_success().stdout,
+        "mine\n"
+    );
+    assert_eq!(server.current_messages("c"), (true, Vec::new()));
 }
 
 #[test]
 fn the_repository_that_one_is_in_is_what_is_talked_about() {
-    let grove = sandbox(TestRepo::new());
+    let grove = new_sandbox(TestRepo::new());
     let other = TestRepo::new();
     let there = |dir: &std::path::Path, args: &[&str]| {
-        let mut command = alone(&grove, args);
+        let mut command = chat_without_server(&grove, args);
         command.current_dir(dir);
-        ran(command)
+        run_command(command)
     };
     // Not registered yet, each of them.
-    assert!(there(grove.repo.path(), &["/status"]).ok().stdout.contains("odebase"));
+    assert!(there(grove.repo.path(), &["/status"]).assert_success().stdout.contains("odebase"));
     let path = other.path().display().to_string();
-    assert_eq!(there(other.path(), &["-c", "there", "echo $GROVE_REPO"]).ok().stdout, format!("{path}\n"));
+    assert_eq!(there(other.path(), &["-c", "there", "echo $GROVE_REPO"]).assert_success().stdout, format!("{path}\n"));
     // A conversation that is about something stays so, wherever one is.
-    assert_eq!(there(grove.repo.path(), &["-c", "there", "echo $GROVE_REPO"]).ok().stdout, format!("{path}\n"));
-    let outside = there(&grove.repo.dir(), &["echo nowhere"]).ok();
+    assert_eq!(
+        there(grove.repo.path(), &["-c", "there", "echo $GROVE_REPO"]).assert_success().stdout,
+        format!("{path}\n")
+    );
+    let outside = there(&grove.repo.temp_dir(), &["echo nowhere"]).assert_success();
     assert_eq!(outside.stdout, "nowhere\n");
     assert!(outside.stderr.contains("No codebase is chosen"), "{outside:?}");
 }
 
 #[test]
 fn a_chat_leaves_what_others_wait_for_alone() {
-    let (grove, mut server) = talking(TestStore::new(Engine::Sqlite));
-    let started = grove.repo.dir().join("started");
+    let (grove, mut server) = start_test_server(TestStore::new(TestEngine::Sqlite));
+    let started = grove.repo.temp_dir().join("started");
     server.say("other", &format!("touch {}; sleep 60", started.display()));
     server.say("other", "echo theirs");
     wait_for(|| started.exists());
     server.kill();
-    ran(alone(&grove, &["echo mine"])).ok();
-    let queue = grove.grove(["status", "--json"]).ok().json()["queue"].clone();
+    run_command(chat_without_server(&grove, &["echo mine"])).assert_success();
+    let queue = grove.grove(["status", "--json"]).assert_success().json()["queue"].clone();
     assert_eq!(queue, serde_json::json!({ "running": 1, "waiting": 1 }));
     let server = TestServer::start(&grove);
-    assert_eq!(server.settled("other").last().map(String::as_str), Some("theirs"));
+    assert_eq!(server.wait_until_settled("other").last().map(String::as_str), Some("theirs"));
 }
 
 #[test]
 fn a_person_at_a_terminal() {
-    let grove = registered(TestStore::new(Engine::Sqlite));
-    let mut terminal = Terminal::start(&alone(&grove, &["-c", "mine"]));
-    terminal.sees("Conversation mine about");
-    terminal.sees("› ");
+    let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
+    let mut terminal = TestTerminal::start(&chat_without_server(&grove, &["-c", "mine"]));
+    terminal.wait_for_text("Conversation mine about");
+    terminal.wait_for_text("› ");
     // The answer comes while it is made.
-    let go = grove.repo.dir().join("go");
+    let go = grove.repo.temp_dir().join("go");
     let wait = format!("echo first; while [ ! -e {} ]; do sleep 0.05; done; echo second", go.display());
-    terminal.types(&format!("{wait}\r"));
-    terminal.sees("Working in isolated branch");
-    terminal.sees("first\r\n");
+    terminal.type_keys(&format!("{wait}\r"));
+    terminal.wait_for_text("Working in isolated branch");
+    terminal.wait_for_text("first\r\n");
     fs::write(&go, "").unwrap();
     let between = terminal.sees_after("second\r\n");
     assert!(!between.contains("first"), "{between:?}");
     let rest = terminal.sees_after("› ");
     assert!(!rest.contains("first") && !rest.contains("second"), "nothing is said twice: {rest:?}");
     // Tab, and what is known.
-    terminal.types("/wor\t");
-    terminal.sees("/worktree ");
-    terminal.types("rem\t");
-    terminal.sees("/worktree remove ");
-    terminal.types("thr\t");
-    terminal.sees(&format!("/worktree remove {} ", branches(&grove)[0]));
+    terminal.type_keys("/wor\t");
+    terminal.wait_for_text("/worktree ");
+    terminal.type_keys("rem\t");
+    terminal.wait_for_text("/worktree remove ");
+    terminal.type_keys("thr\t");
+    terminal.wait_for_text(&format!("/worktree remove {} ", list_branches(&grove)[0]));
     // Ctrl-C gives the line up.
-    terminal.types("\x03");
-    terminal.sees("› ");
+    terminal.type_keys("\x03");
+    terminal.wait_for_text("› ");
     // A backslash at the end: the message goes on.
-    terminal.types("echo several \\\rlines\r");
-    terminal.sees("lines: ");
-    terminal.sees("› ");
+    terminal.type_keys("echo several \\\rlines\r");
+    terminal.wait_for_text("lines: ");
+    terminal.wait_for_text("› ");
     // Ctrl-C stops what runs.
-    terminal.types("echo begun; echo $$ > pid; exec sleep 60\r");
-    terminal.sees("begun\r\n");
-    terminal.types("\x03");
-    terminal.sees("Stopped. /retry runs it again.");
-    terminal.sees("› ");
+    terminal.type_keys("echo begun; echo $$ > pid; exec sleep 60\r");
+    terminal.wait_for_text("begun\r\n");
+    terminal.type_keys("\x03");
+    terminal.wait_for_text("Stopped. /retry runs it again.");
+    terminal.wait_for_text("› ");
     // What was said before is there again.
-    terminal.types("\x1b[A");
-    terminal.sees("exec sleep 60");
-    terminal.types("\x03");
-    terminal.sees("› ");
-    terminal.types("\x04");
-    terminal.sees("grove chat -c mine goes on");
-    assert_eq!(terminal.ends(), Some(0));
+    terminal.type_keys("\x1b[A");
+    terminal.wait_for_text("exec sleep 60");
+    terminal.type_keys("\x03");
+    terminal.wait_for_text("› ");
+    terminal.type_keys("\x04");
+    terminal.wait_for_text("grove chat -c mine goes on");
+    assert_eq!(terminal.wait_for_exit(), Some(0));
     use std::os::unix::fs::PermissionsExt;
     let history = grove.grove_home().join("chat_history");
     assert_eq!(fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(fs::read_to_string(&history).unwrap().contains("exec sleep 60"));
-    let worktree = grove.grove(["worktree", "path", &branches(&grove)[0]]).ok().stdout;
+    let worktree = grove.grove(["worktree", "path", &list_branches(&grove)[0]]).assert_success().stdout;
     let pid = fs::read_to_string(std::path::Path::new(worktree.trim()).join("pid")).unwrap();
     assert!(!grove_testkit::is_alive(&pid));
 }
 
 #[test]
 fn ctrl_c_at_an_empty_prompt_ends_the_chat() {
-    let (grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let mut terminal = Terminal::start(&with(&server, &grove, &[]));
-    terminal.sees("› ");
-    terminal.types("echo hi\r");
-    terminal.sees("hi\r\n");
-    terminal.sees("› ");
-    terminal.types("\x03");
-    terminal.sees("goes on with this conversation");
-    assert_eq!(terminal.ends(), Some(0));
+    let (grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
+    let mut terminal = TestTerminal::start(&chat_with_server(&server, &grove, &[]));
+    terminal.wait_for_text("› ");
+    terminal.type_keys("echo hi\r");
+    terminal.wait_for_text("hi\r\n");
+    terminal.wait_for_text("› ");
+    terminal.type_keys("\x03");
+    terminal.wait_for_text("goes on with this conversation");
+    assert_eq!(terminal.wait_for_exit(), Some(0));
 }

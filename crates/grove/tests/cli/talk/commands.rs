@@ -3,17 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-use grove_testkit::{Engine, TestStore};
+use grove_testkit::{TestEngine, TestStore};
 
-use super::{branches, environments, talking};
+use super::{list_branches, list_environments, start_test_server};
 
-fn sqlite() -> TestStore {
-    TestStore::new(Engine::Sqlite)
+fn sqlite_store() -> TestStore {
+    TestStore::new(TestEngine::Sqlite)
 }
 
 #[test]
 fn a_worktrees_life_in_a_chat() {
-    let (grove, server) = talking(sqlite());
+    let (grove, server) = start_test_server(sqlite_store());
     let ask = |text: &str| server.ask("c", text).join("\n");
     assert_eq!(ask("/worktree list"), "No worktrees. The next message makes one, or `/worktree create NAME`.");
     assert_eq!(ask("/worktree create feature/login"), "Working in isolated branch `feature/login`");
@@ -48,14 +48,14 @@ fn a_worktrees_life_in_a_chat() {
     let finished = ask("/worktree finish");
     assert!(finished.starts_with("Merged `feature/login` into `main` at "), "{finished}");
     assert_eq!(fs::read_to_string(grove.repo.path().join("file")).unwrap(), "x\ny\n");
-    assert_eq!(branches(&grove), Vec::<String>::new());
+    assert_eq!(list_branches(&grove), Vec::<String>::new());
     let fresh = ask("git branch --show-current");
     assert!(fresh.starts_with("Working in isolated branch `thread-"), "its own session has ended: {fresh}");
 }
 
 #[test]
 fn linking_sharing_and_adopting() {
-    let (grove, server) = talking(sqlite());
+    let (grove, server) = start_test_server(sqlite_store());
     server.ask_with(&serde_json::json!({ "conversationId": "i", "message": "echo hi > file", "hints": { "workflowType": "issue", "workflowId": 42 } }));
     let ask = |text: &str| server.ask("c", text).join("\n");
     assert_eq!(ask("/worktree link issue-42"), "Linked to worktree `issue-42`");
@@ -71,18 +71,18 @@ fn linking_sharing_and_adopting() {
     // Another conversation works there.
     let refused = ask("/worktree remove --force");
     assert!(refused.starts_with("Removed"), "forced: {refused}");
-    let elsewhere = grove.repo.dir().join("theirs");
+    let elsewhere = grove.repo.temp_dir().join("theirs");
     grove.repo.git(&["worktree", "add", "-q", elsewhere.to_str().unwrap(), "-b", "theirs"]);
     assert!(ask("/worktree orphans").starts_with("- `theirs` at "));
     assert!(ask(&format!("/worktree adopt {}", elsewhere.display())).starts_with("Adopted `theirs`"));
-    assert!(environments(&grove).iter().any(|e| e["branch"] == "theirs" && e["adopted"] == true));
+    assert!(list_environments(&grove).iter().any(|e| e["branch"] == "theirs" && e["adopted"] == true));
     assert!(ask("/worktree remove theirs").starts_with("Released `theirs`"));
     assert!(elsewhere.exists());
 }
 
 #[test]
 fn another_conversation_is_a_reason_in_a_chat() {
-    let (_grove, server) = talking(sqlite());
+    let (_grove, server) = start_test_server(sqlite_store());
     server.ask_with(&serde_json::json!({ "conversationId": "i", "message": "true", "hints": { "workflowType": "issue", "workflowId": 42 } }));
     server.ask("c", "/worktree link issue-42");
     let refused = server.ask("c", "/worktree remove").join("\n");
@@ -91,7 +91,7 @@ fn another_conversation_is_a_reason_in_a_chat() {
 
 #[test]
 fn what_is_mistyped_gets_the_nearest_name() {
-    let (_grove, server) = talking(sqlite());
+    let (_grove, server) = start_test_server(sqlite_store());
     let ask = |text: &str| server.ask("c", text).join("\n");
     assert_eq!(ask("/hlep"), "There is no command `/hlep`.\nDid you mean `/help`? `/help` shows all commands.");
     assert_eq!(
@@ -112,7 +112,7 @@ fn what_is_mistyped_gets_the_nearest_name() {
 
 #[test]
 fn status_codebases_agent_and_cwd() {
-    let (grove, server) = talking(sqlite());
+    let (grove, server) = start_test_server(sqlite_store());
     let ask = |text: &str| server.ask("c", text).join("\n");
     ask("true");
     let status = ask("/status");
@@ -132,7 +132,7 @@ fn status_codebases_agent_and_cwd() {
     let common = ask("git rev-parse --git-common-dir");
     assert!(common.ends_with(&Path::new(&path).join(".git").canonicalize().unwrap().display().to_string()), "{common}");
     assert!(ask("/register /no/such/place").contains("/no/such/place"));
-    assert_eq!(grove.grove(["codebase", "list", "--json"]).ok().json().as_array().unwrap().len(), 2);
+    assert_eq!(grove.grove(["codebase", "list", "--json"]).assert_success().json().as_array().unwrap().len(), 2);
     // Never the main checkout, even without a codebase.
     let said = server.ask("d", &format!("/cwd {path}")).join("\n");
     assert!(said.contains("is in the main checkout of"), "{said}");
@@ -140,15 +140,15 @@ fn status_codebases_agent_and_cwd() {
 
 #[test]
 fn a_conflict_is_put_right_in_the_worktree() {
-    let (grove, server) = talking(sqlite());
+    let (grove, server) = start_test_server(sqlite_store());
     let ask = |text: &str| server.ask("c", text).join("\n");
     ask("/worktree create fix");
     ask("echo theirs > file; git add file; git commit -qm theirs");
-    grove.repo.write("file", "ours\n");
-    grove.repo.commit("ours");
+    grove.repo.write_file("file", "ours\n");
+    grove.repo.commit_all("ours");
     let said = ask("/worktree finish");
     assert!(said.starts_with("`fix` conflicts with `main` in file."), "{said}");
-    assert_eq!(environments(&grove)[0]["state"], "failed");
+    assert_eq!(list_environments(&grove)[0]["state"], "failed");
     let said = ask("git merge -q main; echo both > file; git commit -qam both && echo resolved");
     assert!(said.contains("resolved"), "the agent works there: {said}");
     assert!(ask("/worktree finish").starts_with("Merged `fix` into `main`"));
@@ -156,22 +156,24 @@ fn a_conflict_is_put_right_in_the_worktree() {
 
 #[test]
 fn folders_that_belong_to_somebody_are_not_for_agents() {
-    let grove = crate::sandbox(grove_testkit::TestRepo::new());
+    let grove = crate::new_sandbox(grove_testkit::TestRepo::new());
     let server = grove_testkit::TestServer::start(&grove);
     let ask = |text: &str| server.ask("c", text).join("\n");
     let path = grove.repo.path().display().to_string();
     assert!(ask(&format!("/cwd {path}")).starts_with("Working in"), "nobody's yet");
-    grove.grove(["codebase", "add", "--json"]).ok();
+    grove.grove(["codebase", "add", "--json"]).assert_success();
     let other = grove_testkit::TestRepo::new();
-    grove.grove(["codebase", "add", other.path().to_str().unwrap(), "--json"]).ok();
-    let before = grove.repo.canonical();
+    grove.grove(["codebase", "add", other.path().to_str().unwrap(), "--json"]).assert_success();
+    let before = grove.repo.snapshot_checkout();
     let said = ask("touch written; pwd");
     assert!(said.contains("is in the main checkout of"), "{said}");
     before.assert_untouched();
     let home = grove.grove_home();
-    let link = grove.repo.dir().join("link");
+    let link = grove.repo.temp_dir().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    for folder in [home.as_path(), &home.join("worktrees"), &link, &grove.repo.path().join(".git"), &grove.repo.dir()] {
+    for folder in
+        [home.as_path(), &home.join("worktrees"), &link, &grove.repo.path().join(".git"), &grove.repo.temp_dir()]
+    {
         fs::create_dir_all(folder).ok();
         let said = ask(&format!("/cwd {}", folder.display()));
         assert!(!said.starts_with("Working in"), "{}: {said}", folder.display());
@@ -180,9 +182,9 @@ fn folders_that_belong_to_somebody_are_not_for_agents() {
 
 #[test]
 fn a_clean_up_takes_the_askers_own_worktree_too() {
-    let (grove, server) = talking(sqlite());
+    let (grove, server) = start_test_server(sqlite_store());
     server.ask("c", "echo x > f; git add f; git commit -qm x");
-    let branch = branches(&grove).pop().unwrap();
+    let branch = list_branches(&grove).pop().unwrap();
     grove.repo.git(&["merge", "-q", "--no-ff", "--no-edit", &branch]);
     let said = server.ask("c", "/worktree cleanup merged").join("\n");
     assert!(said.starts_with(&format!("Removed `{branch}`")), "{said}");

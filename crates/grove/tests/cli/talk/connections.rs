@@ -4,22 +4,22 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use grove_testkit::{Engine, TestServer, TestStore, wait_for};
+use grove_testkit::{TestEngine, TestServer, TestStore, wait_for};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketType};
 
-use super::talking;
+use super::start_test_server;
 
 /// Asks for more than the sockets' buffers hold, and reads nothing of it.
 fn connect_slow_reader(server: &TestServer) -> TcpStream {
-    let mut stream = connect(server);
+    let mut stream = connect_small_buffer(server);
     let asked = "GET /assets/htmx.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(64);
     stream.write_all(asked.as_bytes()).unwrap();
     stream
 }
 
 /// A connection with a small buffer, so that the kernel keeps little of what is not read.
-fn connect(server: &TestServer) -> TcpStream {
+fn connect_small_buffer(server: &TestServer) -> TcpStream {
     let address: SocketAddr = server.address.strip_prefix("http://").unwrap().parse().unwrap();
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     set_socket_recv_buffer_size(&socket, 4096).unwrap();
@@ -30,7 +30,7 @@ fn connect(server: &TestServer) -> TcpStream {
 }
 
 /// The next event of a stream that tells what was said in a conversation.
-fn hears(events: &std::sync::mpsc::Receiver<serde_json::Value>, conversation: &str) -> bool {
+fn has_next_message(events: &std::sync::mpsc::Receiver<serde_json::Value>, conversation: &str) -> bool {
     let until = Instant::now() + Duration::from_secs(30);
     let next = || events.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
     std::iter::from_fn(next).any(|event| event["conversation"] == conversation)
@@ -38,29 +38,29 @@ fn hears(events: &std::sync::mpsc::Receiver<serde_json::Value>, conversation: &s
 
 #[test]
 fn peers_that_never_read_lock_nobody_out() {
-    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let events = server.events();
+    let (_grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
+    let events = server.subscribe_events();
     let hogs: Vec<TcpStream> = (0..1100).map(|_| connect_slow_reader(&server)).collect();
     for _ in 0..5 {
         let began = Instant::now();
-        let answer = server.request("GET", "/health", &[], None);
+        let answer = server.send_request("GET", "/health", &[], None);
         assert_eq!(answer.status, 200, "{answer:?}");
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
-    // Whoever looks on and reads is not the one who has to go.
+    // A client that reads its events keeps its connection.
     server.say("c", "/help");
-    assert!(hears(&events, "c"));
+    assert!(has_next_message(&events, "c"));
     drop(hogs);
 }
 
 #[test]
 fn a_peer_that_takes_or_sends_nothing_is_dropped_and_a_stream_that_is_read_is_not() {
-    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
-    let events = server.events();
+    let (_grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
+    let events = server.subscribe_events();
     let reader = connect_slow_reader(&server);
-    let mut sender = connect(&server);
+    let mut sender = connect_small_buffer(&server);
     sender.write_all(b"POST /test/message HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{").unwrap();
-    let mut idle = connect(&server);
+    let mut idle = connect_small_buffer(&server);
     idle.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let began = Instant::now();
     let mut answer = String::new();
@@ -73,5 +73,5 @@ fn a_peer_that_takes_or_sends_nothing_is_dropped_and_a_stream_that_is_read_is_no
     // It is reset: it need not read to notice.
     wait_for(|| reader.take_error().unwrap().is_some());
     server.say("c", "/help");
-    assert!(hears(&events, "c"), "the stream goes on");
+    assert!(has_next_message(&events, "c"), "the stream goes on");
 }

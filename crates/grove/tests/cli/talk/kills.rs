@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use grove_testkit::{Dice, TestServer, both_engines, is_alive, wait_for};
+use grove_testkit::{SeededRandom, TestServer, both_engines, is_alive, wait_for};
 use serde_json::json;
 
-use super::{environments, registered};
+use super::{list_environments, registered_sandbox};
 
 fn is_answer(text: &str) -> bool {
     ["answer-", "was interrupted by"].iter().any(|part| text.contains(part))
@@ -16,10 +16,10 @@ fn is_answer(text: &str) -> bool {
 both_engines! {
     fn every_message_is_answered_once_however_often_the_server_is_killed(store: TestStore) {
         let kills = if std::env::var_os("GROVE_TEST_LONG").is_some() { 100 } else { 10 };
-        let grove = registered(store);
-        let (runs, pids) = (grove.repo.dir().join("runs"), grove.repo.dir().join("pids"));
+        let grove = registered_sandbox(store);
+        let (runs, pids) = (grove.repo.temp_dir().join("runs"), grove.repo.temp_dir().join("pids"));
         let conversations = 6;
-        let mut dice = Dice(17);
+        let mut dice = SeededRandom(17);
         let (mut accepted, mut refused) = (BTreeMap::<String, Vec<usize>>::new(), 0);
         let mut number = 0;
         let message = |number: usize| {
@@ -28,25 +28,25 @@ both_engines! {
         };
         for _ in 0..kills {
             let mut server = TestServer::start(&grove);
-            let stop = std::time::Instant::now() + Duration::from_millis(30 + dice.roll(500));
+            let stop = std::time::Instant::now() + Duration::from_millis(30 + dice.next_below(500));
             while std::time::Instant::now() < stop {
-                let conversation = format!("c{}", dice.roll(conversations));
+                let conversation = format!("c{}", dice.next_below(conversations));
                 let body = json!({ "conversationId": conversation, "message": message(number),
-                    "hints": { "workflowType": "issue", "workflowId": (dice.roll(3) + 1).to_string() } });
+                    "hints": { "workflowType": "issue", "workflowId": (dice.next_below(3) + 1).to_string() } });
                 if server.try_say(&body) {
                     accepted.entry(conversation).or_default().push(number);
                 } else {
                     refused += 1;
                 }
                 number += 1;
-                std::thread::sleep(Duration::from_millis(dice.roll(40)));
+                std::thread::sleep(Duration::from_millis(dice.next_below(40)));
             }
             server.kill();
         }
         let server = TestServer::start(&grove);
         let (mut answered, mut interrupted, mut set_aside) = (0, 0, 0);
         for (conversation, numbers) in &accepted {
-            let said = server.settled(conversation);
+            let said = server.wait_until_settled(conversation);
             let answers: Vec<&String> = said.iter().filter(|text| is_answer(text)).collect();
             assert_eq!(answers.len(), numbers.len(), "{conversation}: {said:#?}");
             // In order, and each to its own message; a notice names the message's beginning only.
@@ -74,7 +74,7 @@ both_engines! {
             assert!(count(format!("end-{number}")) <= 1, "{number} ran twice");
         }
         wait_for(|| fs::read_to_string(&pids).unwrap().lines().all(|pid| !is_alive(pid)));
-        let list = environments(&grove);
+        let list = list_environments(&grove);
         assert!(list.iter().all(|e| e["status"] == "active" && e["state"] != "missing" && e["state"] != "broken"), "{list:#?}");
         assert_eq!(grove.repo.git(&["worktree", "list"]).lines().count(), list.len() + 1);
         let all: usize = accepted.values().map(Vec::len).sum();

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout, Stdio};
 use std::{fs, thread};
 
-use grove_testkit::{Engine, Sandbox, TestServer, TestStore, both_engines, wait_for};
+use grove_testkit::{Sandbox, TestEngine, TestServer, TestStore, on_sqlite, wait_for};
 use serde_json::json;
 
-use super::page::{Browser, new_link};
-use super::{registered, serve, talking};
+use super::page::{SignedInBrowser, new_link};
+use super::{registered_sandbox, serve_command, start_test_server};
 
 /// What a server on another port of this machine does that got the cookie: it posts, with any headers.
 fn post_as(server: &TestServer, host: &str, cookie: &str) -> u16 {
@@ -17,13 +17,13 @@ fn post_as(server: &TestServer, host: &str, cookie: &str) -> u16 {
     let headers =
         [("host", host), ("origin", origin.as_str()), ("cookie", cookie), ("content-type", "application/json")];
     let body = json!({ "message": "/help" }).to_string();
-    server.request("POST", "/api/conversations/web-1/messages", &headers, Some(&body)).status
+    server.send_request("POST", "/api/conversations/web-1/messages", &headers, Some(&body)).status
 }
 
-both_engines! {
+on_sqlite! {
     fn a_cookie_counts_under_the_pages_own_host_name_alone(store: TestStore) {
-        let (grove, server) = talking(store);
-        let browser = Browser::open(&server);
+        let (grove, server) = start_test_server(store);
+        let browser = SignedInBrowser::open_page(&server);
         let label = browser.host.split('.').next().unwrap().to_owned();
         assert!(label.strip_prefix("grove-").is_some_and(|random| random.len() >= 16), "{}", browser.host);
         assert!(browser.host.starts_with(&format!("{label}.localhost:")), "{}", browser.host);
@@ -39,7 +39,7 @@ both_engines! {
             (format!("other.{}", browser.host), 403),
         ] {
             assert_eq!(post_as(&server, &host, &browser.cookie), status, "{host}");
-            let read = server.request("GET", "/api/worktrees", &[("host", &host), ("cookie", &browser.cookie)], None);
+            let read = server.send_request("GET", "/api/worktrees", &[("host", &host), ("cookie", &browser.cookie)], None);
             assert_eq!(read.status, status, "{host}");
         }
         // The name is kept, for this user alone, so that a bookmark outlives the server.
@@ -47,13 +47,13 @@ both_engines! {
         assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(&kept).unwrap().trim(), format!("{label}.localhost"));
         // Scripts go on as before.
-        assert_eq!(server.api("GET", "/api/worktrees", None).status, 200);
+        assert_eq!(server.call_api("GET", "/api/worktrees", None).status, 200);
     }
 
     fn a_session_is_random_survives_a_restart_and_ends_when_it_is_told_to(store: TestStore) {
-        let grove = registered(store);
+        let grove = registered_sandbox(store);
         let mut server = TestServer::start(&grove);
-        let (first, second, third) = (Browser::open(&server), Browser::open(&server), Browser::open(&server));
+        let (first, second, third) = (SignedInBrowser::open_page(&server), SignedInBrowser::open_page(&server), SignedInBrowser::open_page(&server));
         for browser in [&first, &second, &third] {
             let value = browser.cookie.strip_prefix("grove=grove_session_").expect(&browser.cookie);
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -62,7 +62,7 @@ both_engines! {
         assert!(first.cookie != second.cookie && first.host == second.host);
         server.terminate();
         server = TestServer::start(&grove);
-        let status = |browser: &Browser| browser.get(&server, "/").status;
+        let status = |browser: &SignedInBrowser| browser.get(&server, "/").status;
         assert_eq!((status(&first), status(&second)), (200, 200));
         // A page cannot be made to end it from elsewhere.
         let end = |headers: &[(&str, &str)]| first.request_with_headers(&server, "DELETE", "/api/session", headers);
@@ -74,51 +74,51 @@ both_engines! {
         let cleared = headers.iter().find(|(name, _)| name == "set-cookie").expect("the cookie is taken back");
         assert!(cleared.1.starts_with("grove=;") && cleared.1.contains("Max-Age=0"), "{cleared:?}");
         assert_eq!((status(&first), status(&second)), (401, 200));
-        // Whoever has the token sends all browsers away.
-        let ended = server.api("DELETE", "/api/session", None);
+        // A client with the token ends the sessions of all browsers.
+        let ended = server.call_api("DELETE", "/api/session", None);
         assert_eq!((ended.status, ended.json()["ended"].as_u64()), (200, Some(2)), "{ended:?}");
         assert_eq!((status(&second), status(&third)), (401, 401));
-        assert_eq!(server.api("GET", "/api/worktrees", None).status, 200);
+        assert_eq!(server.call_api("GET", "/api/worktrees", None).status, 200);
     }
 
     fn a_stream_ends_with_its_session(store: TestStore) {
-        let (_grove, server) = talking(store);
-        let browser = Browser::open(&server);
+        let (_grove, server) = start_test_server(store);
+        let browser = SignedInBrowser::open_page(&server);
         let stream = ureq::get(format!("{}/api/events", server.address));
         let stream = stream.header("host", &browser.host).header("cookie", &browser.cookie).call().unwrap();
         let lines = thread::spawn(|| BufReader::new(stream.into_body().into_reader()).lines().map_while(Result::ok).count());
-        assert_eq!(server.api("DELETE", "/api/session", None).status, 200);
+        assert_eq!(server.call_api("DELETE", "/api/session", None).status, 200);
         wait_for(|| lines.is_finished());
     }
 }
 
 #[test]
 fn another_token_ends_all_sessions_and_the_store_holds_no_value_that_lets_in() {
-    let store = TestStore::new(Engine::Sqlite);
+    let store = TestStore::new(TestEngine::Sqlite);
     let file = store.url.strip_prefix("sqlite://").unwrap().to_owned();
-    let grove = registered(store);
+    let grove = registered_sandbox(store);
     let mut server = TestServer::start(&grove);
     let link = new_link(&server);
     let code = link.rsplit('/').next().unwrap().to_owned();
     assert!(code.strip_prefix("grove_link_").is_some_and(|random| random.len() >= 43), "{link}");
-    assert!(!link.contains(server.token()));
-    let browser = Browser::open(&server);
+    assert!(!link.contains(server.api_token()));
+    let browser = SignedInBrowser::open_page(&server);
     let stored: Vec<u8> = ["", "-wal"].iter().flat_map(|end| fs::read(format!("{file}{end}")).unwrap()).collect();
-    for value in [code.as_str(), browser.cookie.strip_prefix("grove=").unwrap(), server.token()] {
+    for value in [code.as_str(), browser.cookie.strip_prefix("grove=").unwrap(), server.api_token()] {
         assert!(!stored.windows(value.len()).any(|part| part == value.as_bytes()), "{value} is in the store");
     }
-    let bearer = server.token().to_owned();
+    let bearer = server.api_token().to_owned();
     server.terminate();
     fs::remove_file(grove.grove_home().join("token")).unwrap();
     let server = TestServer::start(&grove);
-    assert_ne!(server.token(), bearer);
+    assert_ne!(server.api_token(), bearer);
     assert_eq!(browser.get(&server, "/").status, 401);
-    assert_eq!(Browser::open(&server).get(&server, "/").status, 200);
+    assert_eq!(SignedInBrowser::open_page(&server).get(&server, "/").status, 200);
 }
 
 #[test]
 fn a_link_works_once_and_only_under_its_host_name() {
-    let (_grove, server) = talking(TestStore::new(Engine::Sqlite));
+    let (_grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
     let link = new_link(&server);
     let (origin, path) = link.split_at(link.find("/login/").unwrap());
     let host = origin.strip_prefix("http://").unwrap();
@@ -142,13 +142,14 @@ fn a_link_works_once_and_only_under_its_host_name() {
 
 #[test]
 fn where_the_server_listens_elsewhere_a_link_is_for_the_address_that_it_was_asked_at() {
-    let grove = registered(TestStore::new(Engine::Sqlite));
-    let mut server = TestServer::run(grove.command(["serve", "--listen", "0.0.0.0:0", "--test-adapter"]), &grove);
+    let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
+    let mut server =
+        TestServer::start_command(grove.grove_command(["serve", "--listen", "0.0.0.0:0", "--test-adapter"]), &grove);
     let port = server.address.rsplit_once(':').unwrap().1.to_owned();
     server.address = format!("http://127.0.0.1:{port}");
-    let bearer = format!("Bearer {}", server.token());
+    let bearer = format!("Bearer {}", server.api_token());
     let link_at = |host: &str| {
-        let made = server.request("POST", "/api/links", &[("authorization", &bearer), ("host", host)], None);
+        let made = server.send_request("POST", "/api/links", &[("authorization", &bearer), ("host", host)], None);
         made.json()["link"].as_str().expect("a link").to_owned()
     };
     let local = link_at(&format!("127.0.0.1:{port}"));
@@ -156,7 +157,7 @@ fn where_the_server_listens_elsewhere_a_link_is_for_the_address_that_it_was_aske
     let there = format!("192.0.2.7:{port}");
     let link = link_at(&there);
     assert!(link.starts_with(&format!("http://{there}/login/")), "{link}");
-    let browser = Browser::follow(&server, &link);
+    let browser = SignedInBrowser::follow_link(&server, &link);
     assert_eq!(browser.get(&server, "/").status, 200);
     for other in [format!("192.0.2.8:{port}"), local.split('/').nth(2).unwrap().to_owned()] {
         assert_eq!(post_as(&server, &other, &browser.cookie), 401, "{other}");
@@ -164,7 +165,7 @@ fn where_the_server_listens_elsewhere_a_link_is_for_the_address_that_it_was_aske
 }
 
 /// `grove up`, and what it printed so far. It ends with this value.
-struct Up {
+struct GroveUpProcess {
     child: Child,
     link: String,
     lasting: String,
@@ -172,9 +173,9 @@ struct Up {
     _stdout: BufReader<ChildStdout>,
 }
 
-impl Up {
-    fn run(grove: &Sandbox, listen: &str) -> Self {
-        let mut command = grove.command(["up", "--no-open", "--listen", listen]);
+impl GroveUpProcess {
+    fn run_up(grove: &Sandbox, listen: &str) -> Self {
+        let mut command = grove.grove_command(["up", "--no-open", "--listen", listen]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut lines = stdout.by_ref().lines().map_while(Result::ok);
@@ -184,7 +185,7 @@ impl Up {
     }
 }
 
-impl Drop for Up {
+impl Drop for GroveUpProcess {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();
@@ -194,18 +195,18 @@ impl Drop for Up {
 
 #[test]
 fn grove_up_prints_a_link_that_works_also_when_the_server_runs_already() {
-    let grove = registered(TestStore::new(Engine::Sqlite));
-    let server = TestServer::run(serve(&grove), &grove);
+    let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
+    let server = TestServer::start_command(serve_command(&grove), &grove);
     let address = server.address.strip_prefix("http://").unwrap().to_owned();
-    let mut up = Up::run(&grove, &address);
+    let mut up = GroveUpProcess::run_up(&grove, &address);
     assert!(up.child.wait().unwrap().success());
-    let browser = Browser::follow(&server, &up.link);
+    let browser = SignedInBrowser::follow_link(&server, &up.link);
     assert_eq!(browser.get(&server, "/").status, 200);
     assert!(up.lasting.contains(&format!("http://{}/", browser.host)), "{}", up.lasting);
     let host = browser.host;
     drop(server);
     // The server's address is free now; `grove up` takes it.
-    let up = Up::run(&grove, &address);
+    let up = GroveUpProcess::run_up(&grove, &address);
     let path = up.link.strip_prefix(&format!("http://{host}")).expect(&up.link);
     let answer = ureq::get(format!("http://{address}{path}")).header("host", &host).call().unwrap();
     assert!(answer.headers()["set-cookie"].to_str().unwrap().starts_with("grove=grove_session_"), "{answer:?}");

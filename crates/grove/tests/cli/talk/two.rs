@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use grove_testkit::{Engine, TestServer, TestStore};
+use grove_testkit::{TestEngine, TestServer, TestStore};
 use serde_json::json;
 
-use super::registered;
+use super::registered_sandbox;
 
 #[test]
 fn two_servers_share_the_work_and_one_may_be_killed() {
-    let grove = registered(TestStore::new(Engine::Postgres));
-    let runs = grove.repo.dir().join("runs");
+    let grove = registered_sandbox(TestStore::new(TestEngine::Postgres));
+    let runs = grove.repo.temp_dir().join("runs");
     let mut servers = [TestServer::start(&grove), TestServer::start(&grove)];
     let (conversations, messages) = (50, 10);
     for number in 0..messages {
@@ -29,7 +29,7 @@ fn two_servers_share_the_work_and_one_may_be_killed() {
     }
     let (mut answered, mut interrupted) = (0, 0);
     for conversation in 0..conversations {
-        let said = servers[1].settled(&format!("c{conversation}"));
+        let said = servers[1].wait_until_settled(&format!("c{conversation}"));
         let answers: Vec<&String> =
             said.iter().filter(|text| text.contains("answer-") || text.contains("interrupted")).collect();
         assert_eq!(answers.len(), messages, "{said:#?}");

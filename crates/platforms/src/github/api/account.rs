@@ -1,89 +1,93 @@
-//! Who we are, who others are, and what a repository is.
+//! Our own account, other accounts, and repositories.
 
 use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::github::api::Github;
+use crate::github::api::GithubClient;
 use crate::github::api::error::ApiError;
-use crate::github::api::send::{escaped, send};
-use crate::github::inbound::access::Permission;
-use crate::github::inbound::wire::{self, User};
+use crate::github::api::send::{escape_path_part, send_api_request};
+use crate::github::inbound::access::RepoPermission;
+use crate::github::inbound::wire::{self, GithubUser};
 use crate::github::repo::RepoName;
 
-/// The account that we speak with.
+/// The account that we use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// `None` for an App that is installed nowhere yet.
-    pub user: Option<User>,
-    /// What people call: the login, or the App's name.
+pub struct BotAccount {
+    /// `None` for an App that is not installed anywhere yet.
+    pub user: Option<GithubUser>,
+    /// The name that people mention: the login, or the App's name.
     pub name: String,
 }
 
-impl Github {
-    pub async fn whoami(&self) -> Result<Account, ApiError> {
+impl GithubClient {
+    pub async fn current_account(&self) -> Result<BotAccount, ApiError> {
         let root = &self.0.root;
         if !self.is_app() {
-            let user: User = send(root, &Method::GET, "/user", None, None).await?.json()?;
-            return Ok(Account { name: user.login.clone(), user: Some(user) });
+            let user: GithubUser = send_api_request(root, &Method::GET, "/user", None, None).await?.parse_json()?;
+            return Ok(BotAccount { name: user.login.clone(), user: Some(user) });
         }
         #[derive(Deserialize)]
-        struct App {
+        struct AppSlug {
             slug: String,
         }
-        let app: App = send(root, &Method::GET, "/app", None, None).await?.json()?;
+        let app: AppSlug = send_api_request(root, &Method::GET, "/app", None, None).await?.parse_json()?;
         let user = self.user_called(&format!("{}[bot]", app.slug)).await?;
-        Ok(Account { user, name: app.slug })
+        Ok(BotAccount { user, name: app.slug })
     }
 
-    /// The account that has a login; `None` if there is none, or for an App that is installed nowhere yet.
-    pub async fn user_called(&self, login: &str) -> Result<Option<User>, ApiError> {
+    /// Returns the account with a login; `None` if there is none, or for an App that is not installed
+    /// anywhere yet.
+    pub async fn user_called(&self, login: &str) -> Result<Option<GithubUser>, ApiError> {
         let root = &self.0.root;
-        let path = format!("/users/{}", escaped(login));
+        let path = format!("/users/{}", escape_path_part(login));
         let answer = if self.is_app() {
-            // The App itself is shown nobody, its installations are.
-            let installed = send(root, &Method::GET, "/app/installations?per_page=1", None, None).await?;
-            let installed = installed.list::<wire::Id>()?;
+            // The App itself may not look up users; its installations may.
+            let installed = send_api_request(root, &Method::GET, "/app/installations?per_page=1", None, None).await?;
+            let installed = installed.parse_list::<wire::IdPayload>()?;
             let Some(installation) = installed.first() else { return Ok(None) };
-            let client = root.installation(installation.id.into()).map_err(|error| ApiError::broken(&error))?;
-            send(&client, &Method::GET, &path, None, None).await
+            let client =
+                root.installation(installation.id.into()).map_err(|error| ApiError::from_broken_connection(&error))?;
+            send_api_request(&client, &Method::GET, &path, None, None).await
         } else {
-            send(root, &Method::GET, &path, None, None).await
+            send_api_request(root, &Method::GET, &path, None, None).await
         };
         match answer {
-            Ok(answer) => answer.json().map(Some),
+            Ok(answer) => answer.parse_json().map(Some),
             Err(ApiError::NotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// What somebody may do in a repository. An account that is not known there may do nothing, nor may one
-    /// whose login belongs to another account now: GitHub is asked by login.
-    pub async fn permission(&self, repo: &RepoName, user: &User) -> Result<Permission, ApiError> {
+    /// Returns the permission of a user in a repository. An unknown account has none, nor has one whose
+    /// login now belongs to another account: GitHub looks users up by login.
+    pub async fn user_permission(&self, repo: &RepoName, user: &GithubUser) -> Result<RepoPermission, ApiError> {
         #[derive(Deserialize)]
-        struct Given {
+        struct PermissionResponse {
             permission: String,
-            user: Option<wire::Id>,
+            user: Option<wire::IdPayload>,
         }
-        let given: Given = match self.get(repo, &format!("/collaborators/{}/permission", escaped(&user.login))).await {
-            Ok(answer) => answer.json()?,
-            Err(ApiError::NotFound(_)) => return Ok(Permission::Less),
-            Err(error) => return Err(error),
-        };
+        let given: PermissionResponse =
+            match self.get(repo, &format!("/collaborators/{}/permission", escape_path_part(&user.login))).await {
+                Ok(answer) => answer.parse_json()?,
+                Err(ApiError::NotFound(_)) => return Ok(RepoPermission::Less),
+                Err(error) => return Err(error),
+            };
         if given.user.is_none_or(|account| account.id != user.id) {
             tracing::warn!("the login {} does not belong to account {} any more", user.login, user.id);
-            return Ok(Permission::Less);
+            return Ok(RepoPermission::Less);
         }
-        Ok(Permission::parse(&given.permission))
+        Ok(RepoPermission::parse(&given.permission))
     }
 
-    /// A repository word for word, as a webhook has it.
+    /// Returns a repository as raw JSON, as a webhook contains it.
     pub async fn raw_repository(&self, repo: &RepoName) -> Result<Value, ApiError> {
-        self.get(repo, "").await?.json()
+        self.get(repo, "").await?.parse_json()
     }
 
     pub(crate) async fn installation_of(&self, repo: &RepoName) -> Result<u64, ApiError> {
-        let answer = send(&self.0.root, &Method::GET, &format!("/repos/{repo}/installation"), None, None).await?;
-        Ok(answer.json::<wire::Id>()?.id)
+        let answer =
+            send_api_request(&self.0.root, &Method::GET, &format!("/repos/{repo}/installation"), None, None).await?;
+        Ok(answer.parse_json::<wire::IdPayload>()?.id)
     }
 }

@@ -1,27 +1,27 @@
-//! Issues, and what is said there.
+//! Issues and comments.
 
 use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::github::api::Github;
+use crate::github::api::GithubClient;
 use crate::github::api::error::ApiError;
-use crate::github::api::send::Polled;
-use crate::github::inbound::event::Place;
-use crate::github::inbound::wire::{Comment, Issue};
+use crate::github::api::send::PollResult;
+use crate::github::inbound::event::TextPlace;
+use crate::github::inbound::wire::{CommentPayload, IssuePayload};
 use crate::github::repo::RepoName;
 
-/// A comment that we made.
+/// A comment that we posted.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Spoken {
+pub struct PostedComment {
     pub id: u64,
     pub html_url: Option<String>,
 }
 
-/// What is asked for again and again, of a whole repository.
+/// A list of a whole repository that is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum List {
-    /// Also pull requests, as issues.
+pub enum RepositoryList {
+    /// Includes pull requests, as issues.
     Issues,
     Pulls,
     Comments,
@@ -29,81 +29,82 @@ pub enum List {
     Lines,
 }
 
-impl List {
+impl RepositoryList {
     pub fn name(self) -> &'static str {
         match self {
-            List::Issues => "issues",
-            List::Pulls => "pulls",
-            List::Comments => "comments",
-            List::Lines => "lines",
+            RepositoryList::Issues => "issues",
+            RepositoryList::Pulls => "pulls",
+            RepositoryList::Comments => "comments",
+            RepositoryList::Lines => "lines",
         }
     }
 
     fn path(self) -> &'static str {
         match self {
-            List::Issues => "/issues?state=all&",
-            List::Pulls => "/pulls?state=all&",
-            List::Comments => "/issues/comments?",
-            List::Lines => "/pulls/comments?",
+            RepositoryList::Issues => "/issues?state=all&",
+            RepositoryList::Pulls => "/pulls?state=all&",
+            RepositoryList::Comments => "/issues/comments?",
+            RepositoryList::Lines => "/pulls/comments?",
         }
     }
 }
 
-/// How many pages of a hundred are read of what was said in a thread.
-const PAGES: usize = 30;
+/// The number of pages, of a hundred comments each, that are read of a thread.
+const MAX_COMMENT_PAGES: usize = 30;
 
-impl Github {
-    pub async fn issue(&self, repo: &RepoName, number: u64) -> Result<Issue, ApiError> {
-        self.get(repo, &format!("/issues/{number}")).await?.json()
+impl GithubClient {
+    pub async fn fetch_issue(&self, repo: &RepoName, number: u64) -> Result<IssuePayload, ApiError> {
+        self.get(repo, &format!("/issues/{number}")).await?.parse_json()
     }
 
-    /// What was said in an issue or pull request, the oldest first.
-    pub async fn comments(&self, repo: &RepoName, number: u64) -> Result<Vec<Comment>, ApiError> {
-        Ok(self.pages(repo, &format!("/issues/{number}/comments?per_page=100"), PAGES).await?.0)
+    /// Returns the comments of an issue or pull request, the oldest first.
+    pub async fn list_comments(&self, repo: &RepoName, number: u64) -> Result<Vec<CommentPayload>, ApiError> {
+        Ok(self.fetch_pages(repo, &format!("/issues/{number}/comments?per_page=100"), MAX_COMMENT_PAGES).await?.0)
     }
 
-    pub async fn say(&self, repo: &RepoName, number: u64, body: &str) -> Result<Spoken, ApiError> {
+    pub async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<PostedComment, ApiError> {
         let path = format!("/issues/{number}/comments");
-        self.ask(repo, Method::POST, &path, Some(&json!({ "body": body }))).await?.json()
+        self.request_repository(repo, Method::POST, &path, Some(&json!({ "body": body }))).await?.parse_json()
     }
 
-    /// Says something else instead.
-    pub async fn change(&self, repo: &RepoName, comment: u64, body: &str) -> Result<Spoken, ApiError> {
+    /// Replaces the text of a comment.
+    pub async fn update_comment(&self, repo: &RepoName, comment: u64, body: &str) -> Result<PostedComment, ApiError> {
         let path = format!("/issues/comments/{comment}");
-        self.ask(repo, Method::PATCH, &path, Some(&json!({ "body": body }))).await?.json()
+        self.request_repository(repo, Method::PATCH, &path, Some(&json!({ "body": body }))).await?.parse_json()
     }
 
-    /// Shows that something was seen (👀). There is no such thing for a review.
-    pub async fn seen(&self, repo: &RepoName, number: u64, place: &Place) -> Result<(), ApiError> {
+    /// Adds the reaction 👀. GitHub has no reactions for a review.
+    pub async fn add_seen_reaction(&self, repo: &RepoName, number: u64, place: &TextPlace) -> Result<(), ApiError> {
         let path = match place {
-            Place::Body => format!("/issues/{number}/reactions"),
-            Place::Comment { id } => format!("/issues/comments/{id}/reactions"),
-            Place::Lines { id, .. } => format!("/pulls/comments/{id}/reactions"),
-            Place::Review { .. } => return Ok(()),
+            TextPlace::Body => format!("/issues/{number}/reactions"),
+            TextPlace::Comment { id } => format!("/issues/comments/{id}/reactions"),
+            TextPlace::Lines { id, .. } => format!("/pulls/comments/{id}/reactions"),
+            TextPlace::Review { .. } => return Ok(()),
         };
-        self.ask(repo, Method::POST, &path, Some(&json!({ "content": "eyes" }))).await?;
+        self.request_repository(repo, Method::POST, &path, Some(&json!({ "content": "eyes" }))).await?;
         Ok(())
     }
 
-    /// A page of a list of the whole repository, what changed last first, if it changed since `etag`. The
-    /// address is the same every time, or the tag would not hold.
-    pub async fn changed(
+    /// Returns a page of a list of the whole repository, the last changed item first, if it changed since
+    /// `etag`. The address is the same every time, or the tag would not be valid.
+    pub async fn poll_changed_items(
         &self,
         repo: &RepoName,
-        list: List,
+        list: RepositoryList,
         page: u32,
         etag: Option<&str>,
-    ) -> Result<Polled<Vec<Value>>, ApiError> {
-        self.poll(repo, &format!("{}sort=updated&direction=desc&per_page=100&page={page}", list.path()), etag).await
+    ) -> Result<PollResult<Vec<Value>>, ApiError> {
+        self.poll_list(repo, &format!("{}sort=updated&direction=desc&per_page=100&page={page}", list.path()), etag)
+            .await
     }
 
-    /// An issue word for word, as a webhook has it.
+    /// Returns an issue as raw JSON, as a webhook contains it.
     pub async fn raw_issue(&self, repo: &RepoName, number: u64) -> Result<Value, ApiError> {
-        self.get(repo, &format!("/issues/{number}")).await?.json()
+        self.get(repo, &format!("/issues/{number}")).await?.parse_json()
     }
 
-    /// The reviews of a pull request in the same way.
+    /// Returns the reviews of a pull request as raw JSON.
     pub async fn raw_reviews(&self, repo: &RepoName, number: u64) -> Result<Vec<Value>, ApiError> {
-        Ok(self.pages(repo, &format!("/pulls/{number}/reviews?per_page=100"), PAGES).await?.0)
+        Ok(self.fetch_pages(repo, &format!("/pulls/{number}/reviews?per_page=100"), MAX_COMMENT_PAGES).await?.0)
     }
 }

@@ -1,21 +1,21 @@
-//! GraphQL: for what REST does not tell.
+//! GraphQL queries, for data that REST does not have.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::github::api::Github;
+use crate::github::api::GithubClient;
 use crate::github::api::error::ApiError;
-use crate::github::api::send::send;
-use crate::github::inbound::event::Edit;
-use crate::github::inbound::wire::User;
+use crate::github::api::send::send_api_request;
+use crate::github::inbound::event::TextEdit;
+use crate::github::inbound::wire::GithubUser;
 use crate::github::repo::RepoName;
 
 /// A text as it is now, and the account that changed it last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastEdit {
     pub body: String,
-    pub edit: Edit,
-    /// Of an issue or pull request.
+    pub edit: TextEdit,
+    /// Set for an issue or pull request.
     pub title: Option<LastTitle>,
 }
 
@@ -23,30 +23,35 @@ pub struct LastEdit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastTitle {
     pub title: String,
-    pub edit: Edit,
+    pub edit: TextEdit,
 }
 
-const LAST_EDITS: &str = "query($ids: [ID!]!) { nodes(ids: $ids) { \
+const LAST_EDITS_QUERY: &str = "query($ids: [ID!]!) { nodes(ids: $ids) { \
      ... on Comment { body lastEditedAt editor { ...account } } \
      ... on Issue { title timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) { nodes { ...renaming } } } \
      ... on PullRequest { title timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) { nodes { ...renaming } } } } } \
      fragment renaming on RenamedTitleEvent { actor { ...account } } \
      fragment account on Actor { __typename login ... on User { databaseId } ... on Bot { databaseId } }";
 
-impl Github {
-    /// Who changed these texts last, in their order, by GraphQL's names for them. `None` for one that is gone.
-    /// GitHub takes a hundred at most.
+impl GithubClient {
+    /// Returns the last edits of texts, by GraphQL node id and in the same order. `None` for a text that is
+    /// gone. GitHub accepts at most a hundred.
     pub async fn last_edits(&self, repo: &RepoName, nodes: &[&str]) -> Result<Vec<Option<LastEdit>>, ApiError> {
-        let answer = self.graphql_answer(repo, LAST_EDITS, &json!({ "ids": nodes })).await?;
-        // One that is gone is an error beside the others, which are there.
+        let answer = self.graphql_answer(repo, LAST_EDITS_QUERY, &json!({ "ids": nodes })).await?;
+        // A text that is gone is an error beside the others, which are present.
         match answer["data"]["nodes"].as_array() {
             Some(found) if found.len() == nodes.len() => Ok(found.iter().map(last_edit).collect()),
             _ => Err(error_of(&answer).unwrap_or(ApiError::Refused { status: 200, what: "no such answer".to_owned() })),
         }
     }
 
-    /// Asks, and takes nothing that comes with an error.
-    pub(crate) async fn graphql(&self, repo: &RepoName, query: &str, variables: &Value) -> Result<Value, ApiError> {
+    /// Runs a query, and rejects a response that contains an error.
+    pub(crate) async fn run_graphql_query(
+        &self,
+        repo: &RepoName,
+        query: &str,
+        variables: &Value,
+    ) -> Result<Value, ApiError> {
         let mut answer = self.graphql_answer(repo, query, variables).await?;
         match error_of(&answer) {
             Some(error) => Err(error),
@@ -57,7 +62,7 @@ impl Github {
     async fn graphql_answer(&self, repo: &RepoName, query: &str, variables: &Value) -> Result<Value, ApiError> {
         let client = self.graphql_client(repo).await?;
         let body = json!({ "query": query, "variables": variables });
-        send(&client, &Method::POST, "/graphql", Some(&body), None).await?.json()
+        send_api_request(&client, &Method::POST, "/graphql", Some(&body), None).await?.parse_json()
     }
 }
 
@@ -72,27 +77,27 @@ fn error_of(answer: &Value) -> Option<ApiError> {
     })
 }
 
-/// `None` for what has no text that is known.
+/// Converts a node; `None` if it has no text that we know.
 fn last_edit(node: &Value) -> Option<LastEdit> {
     let body = node["body"].as_str()?.to_owned();
     let is_edited = !node.get("lastEditedAt")?.is_null() || !node["editor"].is_null();
-    let edit = if is_edited { Edit::By(account(&node["editor"])) } else { Edit::Original };
+    let edit = if is_edited { TextEdit::By(user_from_actor(&node["editor"])) } else { TextEdit::Original };
     let title = node["title"].as_str().map(|title| {
         let edit = match node["timelineItems"]["nodes"].as_array().map(Vec::as_slice) {
-            Some([]) => Edit::Original,
-            Some([.., last]) => Edit::By(account(&last["actor"])),
-            None => Edit::NotTold { unchanged: false },
+            Some([]) => TextEdit::Original,
+            Some([.., last]) => TextEdit::By(user_from_actor(&last["actor"])),
+            None => TextEdit::NotTold { unchanged: false },
         };
         LastTitle { title: title.to_owned(), edit }
     });
     Some(LastEdit { body, edit, title })
 }
 
-/// An account as GraphQL writes it, which leaves out the end of a bot's login.
-fn account(actor: &Value) -> Option<User> {
+/// Converts an account from GraphQL, which omits the suffix of a bot's login.
+fn user_from_actor(actor: &Value) -> Option<GithubUser> {
     let (id, login) = (actor["databaseId"].as_u64()?, actor["login"].as_str()?);
     let end = if actor["__typename"] == "Bot" && !login.ends_with("[bot]") { "[bot]" } else { "" };
-    Some(User { id, login: format!("{login}{end}") })
+    Some(GithubUser { id, login: format!("{login}{end}") })
 }
 
 #[cfg(test)]
@@ -101,12 +106,12 @@ mod tests {
 
     #[test]
     fn what_is_not_said_is_not_original() {
-        let by = |id: u64, login: &str| Edit::By(Some(User { id, login: login.to_owned() }));
+        let by = |id: u64, login: &str| TextEdit::By(Some(GithubUser { id, login: login.to_owned() }));
         let at = "2026-01-01T00:00:00Z";
         for (node, edit) in [
-            (json!({ "body": "a", "lastEditedAt": null, "editor": null }), Some(Edit::Original)),
-            (json!({ "body": "a", "lastEditedAt": at, "editor": null }), Some(Edit::By(None))),
-            (json!({ "body": "a", "lastEditedAt": at, "editor": { "login": "eve" } }), Some(Edit::By(None))),
+            (json!({ "body": "a", "lastEditedAt": null, "editor": null }), Some(TextEdit::Original)),
+            (json!({ "body": "a", "lastEditedAt": at, "editor": null }), Some(TextEdit::By(None))),
+            (json!({ "body": "a", "lastEditedAt": at, "editor": { "login": "eve" } }), Some(TextEdit::By(None))),
             (
                 json!({ "body": "a", "lastEditedAt": null, "editor": { "__typename": "User", "login": "eve", "databaseId": 9 } }),
                 Some(by(9, "eve")),
@@ -125,9 +130,9 @@ mod tests {
             let node = json!({ "body": "a", "lastEditedAt": null, "title": "t", "timelineItems": items });
             last_edit(&node).unwrap().title.unwrap().edit
         };
-        assert_eq!(title(json!({ "nodes": [] })), Edit::Original);
+        assert_eq!(title(json!({ "nodes": [] })), TextEdit::Original);
         assert_eq!(title(json!({ "nodes": [{ "actor": { "login": "eve", "databaseId": 9 } }] })), by(9, "eve"));
-        assert_eq!(title(json!({ "nodes": [{ "actor": null }] })), Edit::By(None));
-        assert_eq!(title(json!(null)), Edit::NotTold { unchanged: false });
+        assert_eq!(title(json!({ "nodes": [{ "actor": null }] })), TextEdit::By(None));
+        assert_eq!(title(json!(null)), TextEdit::NotTold { unchanged: false });
     }
 }

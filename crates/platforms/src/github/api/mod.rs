@@ -1,7 +1,7 @@
-//! The way to GitHub: one client for a token or an App.
+//! The GitHub client: one for a token or an App.
 //!
-//! Nothing is tried again here: an error says when that makes sense, and whoever keeps what is to be
-//! said does it. Answers are read with our own types, which take what they do not know.
+//! It does not retry: an error says when a retry makes sense, and the owner of the request retries.
+//! Responses are parsed with our own types, which tolerate unknown data.
 
 mod account;
 mod comments;
@@ -14,28 +14,31 @@ mod standing;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use account::Account;
-pub use comments::{List, Spoken};
-pub use error::{ApiError, Retry};
+pub use account::BotAccount;
+pub use comments::{PostedComment, RepositoryList};
+pub use error::{ApiError, RetryAdvice};
 pub use graphql::{LastEdit, LastTitle};
-pub use pulls::NewPull;
-pub use send::Polled;
-pub use standing::{AppHook, Hook, HookConfig, Installed, LastResponse, Left, Rights, Seen, Standing};
+pub use pulls::CreatePullRequest;
+pub use send::PollResult;
+pub use standing::{
+    AppInstallation, AppWebhook, CredentialRights, CredentialStatus, RateLimit, RepositoryWebhook, VisibleRepository,
+    WebhookConfig, WebhookLastResponse,
+};
 
 use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::github::repo::RepoName;
 
-/// What we show to GitHub.
+/// The credentials that we use.
 #[derive(Clone)]
-pub enum Credentials {
+pub enum ApiCredentials {
     Token(SecretString),
     App { id: u64, private_key: SecretString },
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum SetupError {
+pub enum ClientSetupError {
     #[error("`{0}` is not the address of an API")]
     Address(String),
     #[error("the token has characters that no token has")]
@@ -46,134 +49,141 @@ pub enum SetupError {
     Client(String),
 }
 
-/// GitHub, as one account sees it. Cheap to clone.
+/// A client of GitHub for one account. Cheap to clone.
 #[derive(Clone)]
-pub struct Github(Arc<Inner>);
+pub struct GithubClient(Arc<GithubClientState>);
 
-/// A clone of octocrab's would forget the token that it got: one is shared instead.
-type Client = Arc<Octocrab>;
+/// Shared, because a clone of octocrab's client would lose the token that it got.
+type SharedOctocrab = Arc<Octocrab>;
 
-struct Inner {
-    /// Shows the token, or the App itself.
-    root: Client,
-    /// For GraphQL, where that is not below the root.
-    graphql: Option<Client>,
+struct GithubClientState {
+    /// Authenticates with the token, or as the App itself.
+    root: SharedOctocrab,
+    /// For GraphQL, if that is not below the root.
+    graphql: Option<SharedOctocrab>,
     token: Option<SecretString>,
-    /// The App's installations, by repository: each shows a token of its own.
-    installations: Mutex<HashMap<String, Installation>>,
+    /// The App's installations, by repository: each uses its own token.
+    installations: Mutex<HashMap<String, InstallationClient>>,
 }
 
 #[derive(Clone)]
-struct Installation {
+struct InstallationClient {
     id: u64,
-    client: Client,
+    client: SharedOctocrab,
 }
 
-/// Where an Enterprise Server has its REST API, and where its GraphQL is.
-const ENTERPRISE: (&str, &str) = ("/api/v3", "/api");
+/// The paths of the REST API and of GraphQL on an Enterprise Server.
+const ENTERPRISE_API_PATHS: (&str, &str) = ("/api/v3", "/api");
 
-impl Github {
-    /// `api_url` is the root of the API, `https://api.github.com`. To be called inside the runtime.
-    pub fn new(api_url: &str, credentials: &Credentials) -> Result<Self, SetupError> {
+impl GithubClient {
+    /// Creates a client. `api_url` is the root of the API, `https://api.github.com`. Must be called inside
+    /// the runtime.
+    pub fn new(api_url: &str, credentials: &ApiCredentials) -> Result<Self, ClientSetupError> {
         let address = api_url.trim_end_matches('/');
         let known = ["http://", "https://"].iter().any(|scheme| address.starts_with(scheme));
         if !known || address.parse::<http::Uri>().is_err() {
-            return Err(SetupError::Address(api_url.to_owned()));
+            return Err(ClientSetupError::Address(api_url.to_owned()));
         }
-        let root = client(address, credentials)?;
-        let (rest, graphql) = ENTERPRISE;
-        let graphql = address.strip_suffix(rest).map(|host| client(&format!("{host}{graphql}"), credentials));
+        let root = build_client(address, credentials)?;
+        let (rest, graphql) = ENTERPRISE_API_PATHS;
+        let graphql = address.strip_suffix(rest).map(|host| build_client(&format!("{host}{graphql}"), credentials));
         let token = match credentials {
-            Credentials::Token(token) => Some(token.clone()),
-            Credentials::App { .. } => None,
+            ApiCredentials::Token(token) => Some(token.clone()),
+            ApiCredentials::App { .. } => None,
         };
-        Ok(Self(Arc::new(Inner { root, graphql: graphql.transpose()?, token, installations: Mutex::default() })))
+        Ok(Self(Arc::new(GithubClientState {
+            root,
+            graphql: graphql.transpose()?,
+            token,
+            installations: Mutex::default(),
+        })))
     }
 
     pub fn is_app(&self) -> bool {
         self.0.token.is_none()
     }
 
-    /// A webhook tells which installation sees a repository, so that nobody has to ask.
+    /// Records which installation sees a repository. A webhook tells that, which saves a request.
     pub fn seen_by(&self, repo: &RepoName, installation: u64) -> Result<(), ApiError> {
         if self.is_app() {
-            self.remember(repo, installation)?;
+            self.remember_installation(repo, installation)?;
         }
         Ok(())
     }
 
-    fn known(&self, repo: &RepoName) -> Option<Installation> {
+    fn cached_installation(&self, repo: &RepoName) -> Option<InstallationClient> {
         let all = self.0.installations.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&repo.to_string().to_lowercase()).cloned()
     }
 
-    fn remember(&self, repo: &RepoName, id: u64) -> Result<Installation, ApiError> {
+    fn remember_installation(&self, repo: &RepoName, id: u64) -> Result<InstallationClient, ApiError> {
         let mut all = self.0.installations.lock().unwrap_or_else(PoisonError::into_inner);
-        // One for all repositories of an installation: its token is for all of them.
+        // One client for all repositories of an installation: its token is for all of them.
         let known = all.values().find(|known| known.id == id).cloned();
         let installation = match known {
             Some(known) => known,
             None => {
-                let client = self.0.root.installation(id.into()).map_err(|error| ApiError::broken(&error))?;
-                Installation { id, client: Arc::new(client) }
+                let client =
+                    self.0.root.installation(id.into()).map_err(|error| ApiError::from_broken_connection(&error))?;
+                InstallationClient { id, client: Arc::new(client) }
             }
         };
         all.insert(repo.to_string().to_lowercase(), installation.clone());
         Ok(installation)
     }
 
-    /// The installation of the App that sees a repository.
-    async fn installation(&self, repo: &RepoName) -> Result<Installation, ApiError> {
-        if let Some(known) = self.known(repo) {
+    /// Returns the App's installation that sees a repository.
+    async fn find_installation(&self, repo: &RepoName) -> Result<InstallationClient, ApiError> {
+        if let Some(known) = self.cached_installation(repo) {
             return Ok(known);
         }
         let id = self.installation_of(repo).await?;
-        self.remember(repo, id)
+        self.remember_installation(repo, id)
     }
 
-    /// The client that sees a repository.
-    async fn rest(&self, repo: &RepoName) -> Result<Client, ApiError> {
-        Ok(if self.is_app() { self.installation(repo).await?.client } else { self.0.root.clone() })
+    /// Returns the REST client that sees a repository.
+    async fn rest_client(&self, repo: &RepoName) -> Result<SharedOctocrab, ApiError> {
+        Ok(if self.is_app() { self.find_installation(repo).await?.client } else { self.0.root.clone() })
     }
 
-    /// The same for GraphQL.
-    async fn graphql_client(&self, repo: &RepoName) -> Result<Client, ApiError> {
-        let Some(graphql) = &self.0.graphql else { return self.rest(repo).await };
+    /// Returns the GraphQL client that sees a repository.
+    async fn graphql_client(&self, repo: &RepoName) -> Result<SharedOctocrab, ApiError> {
+        let Some(graphql) = &self.0.graphql else { return self.rest_client(repo).await };
         if !self.is_app() {
             return Ok(graphql.clone());
         }
-        // Tokens are given by the REST API only.
-        let token = self.installation(repo).await?.token().await?;
-        graphql.user_access_token(token).map(Arc::new).map_err(|error| ApiError::broken(&error))
+        // Only the REST API issues tokens.
+        let token = self.find_installation(repo).await?.fetch_token().await?;
+        graphql.user_access_token(token).map(Arc::new).map_err(|error| ApiError::from_broken_connection(&error))
     }
 
-    /// The token that git shows for a repository, good for ten minutes at least.
+    /// Returns the token that git uses for a repository, valid for at least ten minutes.
     pub async fn git_token(&self, repo: &RepoName) -> Result<SecretString, ApiError> {
         if let Some(token) = &self.0.token {
             return Ok(token.clone());
         }
-        self.installation(repo).await?.token().await
+        self.find_installation(repo).await?.fetch_token().await
     }
 }
 
-fn client(address: &str, credentials: &Credentials) -> Result<Client, SetupError> {
-    let builder = Octocrab::builder().base_uri(address).map_err(|_| SetupError::Address(address.to_owned()))?;
+fn build_client(address: &str, credentials: &ApiCredentials) -> Result<SharedOctocrab, ClientSetupError> {
+    let builder = Octocrab::builder().base_uri(address).map_err(|_| ClientSetupError::Address(address.to_owned()))?;
     let builder = match credentials {
-        Credentials::Token(token) => {
+        ApiCredentials::Token(token) => {
             let fits = token.expose_secret().bytes().all(|byte| byte.is_ascii_graphic());
             if !fits || token.expose_secret().is_empty() {
-                return Err(SetupError::Token);
+                return Err(ClientSetupError::Token);
             }
             builder.personal_token(token.clone())
         }
-        Credentials::App { id, private_key } => builder
+        ApiCredentials::App { id, private_key } => builder
             .app_from_rsa_pem((*id).into(), private_key.expose_secret())
-            .map_err(|error| SetupError::Key(error.to_string()))?,
+            .map_err(|error| ClientSetupError::Key(error.to_string()))?,
     };
-    builder.build().map(Arc::new).map_err(|error| SetupError::Client(error.to_string()))
+    builder.build().map(Arc::new).map_err(|error| ClientSetupError::Client(error.to_string()))
 }
 
-impl std::fmt::Debug for Github {
+impl std::fmt::Debug for GithubClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.is_app() { "Github(app)" } else { "Github(token)" })
     }

@@ -4,41 +4,41 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::github::api::Github;
+use crate::github::api::GithubClient;
 use crate::github::api::error::ApiError;
-use crate::github::api::send::escaped;
+use crate::github::api::send::escape_path_part;
 use crate::github::inbound::context::{ChangedFile, ChangedFiles};
-use crate::github::inbound::wire::Pull;
+use crate::github::inbound::wire::PullRequestPayload;
 use crate::github::repo::RepoName;
 
-/// A pull request to be opened.
+/// A pull request to open.
 #[derive(Clone, Debug)]
-pub struct NewPull<'a> {
+pub struct CreatePullRequest<'a> {
     pub title: &'a str,
     pub body: &'a str,
     pub head: &'a str,
     pub base: &'a str,
 }
 
-/// How many pages of a hundred files are read.
-const FILE_PAGES: usize = 2;
+/// The number of pages, of a hundred files each, that are read.
+const MAX_FILE_PAGES: usize = 2;
 
-const CLOSES: &str = "query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { \
+const CLOSING_ISSUES_QUERY: &str = "query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { \
      pullRequest(number: $number) { closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } } } } }";
 
-impl Github {
-    pub async fn pull(&self, repo: &RepoName, number: u64) -> Result<Pull, ApiError> {
-        self.get(repo, &format!("/pulls/{number}")).await?.json()
+impl GithubClient {
+    pub async fn fetch_pull(&self, repo: &RepoName, number: u64) -> Result<PullRequestPayload, ApiError> {
+        self.get(repo, &format!("/pulls/{number}")).await?.parse_json()
     }
 
-    /// The same word for word, as a webhook has it.
+    /// Returns a pull request as raw JSON, as a webhook contains it.
     pub async fn raw_pull(&self, repo: &RepoName, number: u64) -> Result<Value, ApiError> {
-        self.get(repo, &format!("/pulls/{number}")).await?.json()
+        self.get(repo, &format!("/pulls/{number}")).await?.parse_json()
     }
 
-    pub async fn files(&self, repo: &RepoName, number: u64) -> Result<ChangedFiles, ApiError> {
+    pub async fn list_changed_files(&self, repo: &RepoName, number: u64) -> Result<ChangedFiles, ApiError> {
         #[derive(Deserialize)]
-        struct File {
+        struct PullFile {
             filename: String,
             status: Option<String>,
             additions: Option<u64>,
@@ -46,8 +46,8 @@ impl Github {
             previous_filename: Option<String>,
         }
         let path = format!("/pulls/{number}/files?per_page=100");
-        let (files, more) = self.pages::<File>(repo, &path, FILE_PAGES).await?;
-        let changed = |file: File| ChangedFile {
+        let (files, more) = self.fetch_pages::<PullFile>(repo, &path, MAX_FILE_PAGES).await?;
+        let changed = |file: PullFile| ChangedFile {
             path: file.filename,
             status: file.status.unwrap_or_default(),
             additions: file.additions.unwrap_or_default(),
@@ -57,31 +57,35 @@ impl Github {
         Ok(ChangedFiles { files: files.into_iter().map(changed).collect(), more })
     }
 
-    /// The issues of the same repository that GitHub will close with a pull request.
-    pub async fn closes(&self, repo: &RepoName, number: u64) -> Result<Vec<u64>, ApiError> {
-        let variables = json!({ "owner": repo.owner(), "name": repo.name(), "number": number });
-        let data = self.graphql(repo, CLOSES, &variables).await?;
+    /// Returns the issues of the same repository that GitHub will close with a pull request.
+    pub async fn list_closing_issues(&self, repo: &RepoName, number: u64) -> Result<Vec<u64>, ApiError> {
+        let variables = json!({ "owner": repo.owner_name(), "name": repo.name(), "number": number });
+        let data = self.run_graphql_query(repo, CLOSING_ISSUES_QUERY, &variables).await?;
         let nodes = &data["repository"]["pullRequest"]["closingIssuesReferences"]["nodes"];
         let of_this = |node: &&Value| {
             let name = node["repository"]["nameWithOwner"].as_str().and_then(RepoName::parse);
-            name.is_some_and(|name| name.is(repo))
+            name.is_some_and(|name| name.is_same_repo(repo))
         };
         Ok(nodes.as_array().into_iter().flatten().filter(of_this).filter_map(|node| node["number"].as_u64()).collect())
     }
 
-    /// The pull request from a branch of the repository itself: the open one, or the last one.
-    pub async fn pull_from(&self, repo: &RepoName, branch: &str) -> Result<Option<Pull>, ApiError> {
-        let head = escaped(&format!("{}:{branch}", repo.owner()));
+    /// Returns the pull request from a branch of the repository itself: the open one, or the last one.
+    pub async fn pull_from(&self, repo: &RepoName, branch: &str) -> Result<Option<PullRequestPayload>, ApiError> {
+        let head = escape_path_part(&format!("{}:{branch}", repo.owner_name()));
         let path = format!("/pulls?head={head}&state=all&sort=created&direction=desc&per_page=100");
-        let mut found: Vec<Pull> = self.get(repo, &path).await?.list()?;
-        // Where the owner is not known, GitHub leaves the filter out.
-        found.retain(|pull| pull.branch().is_some_and(|head| head.as_str() == branch) && !pull.is_from_fork());
+        let mut found: Vec<PullRequestPayload> = self.get(repo, &path).await?.parse_list()?;
+        // If the owner is unknown, GitHub ignores the filter.
+        found.retain(|pull| pull.head_branch().is_some_and(|head| head.as_str() == branch) && !pull.is_from_fork());
         let open = found.iter().position(|pull| pull.state.as_deref() == Some("open"));
         Ok(if found.is_empty() { None } else { Some(found.swap_remove(open.unwrap_or(0))) })
     }
 
-    pub async fn open_pull(&self, repo: &RepoName, new: &NewPull<'_>) -> Result<Pull, ApiError> {
+    pub async fn open_pull(
+        &self,
+        repo: &RepoName,
+        new: &CreatePullRequest<'_>,
+    ) -> Result<PullRequestPayload, ApiError> {
         let body = json!({ "title": new.title, "body": new.body, "head": new.head, "base": new.base });
-        self.ask(repo, Method::POST, "/pulls", Some(&body)).await?.json()
+        self.request_repository(repo, Method::POST, "/pulls", Some(&body)).await?.parse_json()
     }
 }

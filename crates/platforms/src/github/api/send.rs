@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One request and its response.
 
 use std::time::Duration;
 
@@ -11,59 +11,59 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::github::api::error::ApiError;
-use crate::github::api::{Github, Installation};
+use crate::github::api::{GithubClient, InstallationClient};
 use crate::github::repo::RepoName;
 
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time to wait for a response.
+const API_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What an answer may weigh.
-const LARGEST: usize = 32 << 20;
+/// The maximum size of a response.
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// How often a repository that was renamed is followed.
-const REDIRECTS: usize = 3;
+/// The maximum number of redirects of a renamed repository.
+const MAX_REDIRECTS: usize = 3;
 
-/// How many seconds a token for git must still be good.
-const TOKEN_LASTS: i64 = 600;
+/// The number of seconds that a token for git must still be valid.
+const MIN_TOKEN_LIFETIME_SECS: i64 = 600;
 
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
-/// What a conditional request came to.
+/// The result of a conditional request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Polled<T> {
-    /// It is as it was.
+pub enum PollResult<T> {
+    /// Nothing changed.
     Unchanged,
     Changed {
         value: T,
-        /// To be shown the next time.
+        /// Sent with the next request.
         etag: Option<String>,
         /// There is another page.
         more: bool,
     },
 }
 
-impl Answer {
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+impl ApiResponse {
+    pub fn parse_json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.body).map_err(|error| ApiError::Nonsense(error.to_string()))
     }
 
-    /// A list; what cannot be read of it is passed over.
-    pub fn list<T: DeserializeOwned>(&self) -> Result<Vec<T>, ApiError> {
-        let values: Vec<Value> = self.json()?;
+    /// Parses a list; items that cannot be parsed are skipped.
+    pub fn parse_list<T: DeserializeOwned>(&self) -> Result<Vec<T>, ApiError> {
+        let values: Vec<Value> = self.parse_json()?;
         let read =
             |value| serde_json::from_value(value).inspect_err(|error| tracing::warn!("passed over: {error}")).ok();
         Ok(values.into_iter().filter_map(read).collect())
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub fn header_value(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The path of the next page of a list.
+    /// Returns the path of the next page of a list.
     fn next_page(&self) -> Option<String> {
         let links = self.headers.get(LINK)?.to_str().ok()?;
         let next = links.split(',').find(|link| link.contains("rel=\"next\""))?;
@@ -71,25 +71,25 @@ impl Answer {
     }
 }
 
-/// The path of an address. Its host does not matter: whatever we send goes to the one we know.
+/// Returns the path of an address. Its host is ignored: all requests go to the configured host.
 fn path_of(address: &str) -> Option<String> {
     let uri: Uri = address.parse().ok()?;
     Some(uri.path_and_query()?.as_str().to_owned())
 }
 
-/// A part of a path, with everything escaped that could be more than that.
-pub(crate) fn escaped(part: &str) -> String {
+/// Escapes a part of a path, so that it cannot be more than one part.
+pub(crate) fn escape_path_part(part: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     part.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-async fn once(
+async fn send_once(
     client: &Octocrab,
     method: &Method,
     path: &str,
     body: Option<&Value>,
     etag: Option<&str>,
-) -> Result<Answer, ApiError> {
+) -> Result<ApiResponse, ApiError> {
     let mut request = http::Request::builder().method(method).uri(path);
     if let Some(etag) = etag {
         request = request.header(IF_NONE_MATCH, etag);
@@ -97,45 +97,48 @@ async fn once(
     let request = client.build_request(request, body);
     let request = request.map_err(|error| ApiError::Refused { status: 0, what: error.to_string() })?;
     let answer = async {
-        let response = client.execute(request).await.map_err(refusal)?;
+        let response = client.execute(request).await.map_err(to_api_error)?;
         let (parts, body) = response.into_parts();
-        let body = Limited::new(body, LARGEST).collect().await.map_err(|error| ApiError::broken(&*error))?;
-        Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes().to_vec() })
+        let body = Limited::new(body, MAX_RESPONSE_BYTES)
+            .collect()
+            .await
+            .map_err(|error| ApiError::from_broken_connection(&*error))?;
+        Ok(ApiResponse { status: parts.status, headers: parts.headers, body: body.to_bytes().to_vec() })
     };
     let late = || ApiError::Unavailable { what: "the time is over".to_owned(), wait: None };
-    tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(late()))
+    tokio::time::timeout(API_REQUEST_TIMEOUT, answer).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// What the client itself could not do: reach GitHub, or get a token of an installation.
-pub(crate) fn refusal(error: octocrab::Error) -> ApiError {
+/// Converts an error of the client itself: it could not reach GitHub, or get a token of an installation.
+pub(crate) fn to_api_error(error: octocrab::Error) -> ApiError {
     match error {
         octocrab::Error::GitHub { source, .. } => {
             let body = serde_json::json!({ "message": source.message, "documentation_url": source.documentation_url });
             let headers = source.headers.clone().unwrap_or_default();
-            ApiError::of(source.status_code, &headers, body.to_string().as_bytes())
+            ApiError::from_response(source.status_code, &headers, body.to_string().as_bytes())
         }
-        octocrab::Error::Service { source, .. } => ApiError::broken(&*source),
-        other => ApiError::broken(&other),
+        octocrab::Error::Service { source, .. } => ApiError::from_broken_connection(&*source),
+        other => ApiError::from_broken_connection(&other),
     }
 }
 
-/// A request to its answer, which is a success or unchanged.
-pub(crate) async fn send(
+/// Sends a request and returns its response, which is a success or unchanged.
+pub(crate) async fn send_api_request(
     client: &Octocrab,
     method: &Method,
     path: &str,
     body: Option<&Value>,
     etag: Option<&str>,
-) -> Result<Answer, ApiError> {
+) -> Result<ApiResponse, ApiError> {
     let mut path = path.to_owned();
-    for _ in 0..REDIRECTS {
-        let answer = once(client, method, &path, body, etag).await?;
+    for _ in 0..MAX_REDIRECTS {
+        let answer = send_once(client, method, &path, body, etag).await?;
         let moved = answer.headers.get(LOCATION).filter(|_| is_moved(answer.status));
         match moved.and_then(|to| to.to_str().ok()).and_then(path_of) {
-            // A repository that was renamed; the method stays what it is.
+            // The repository was renamed; the method stays the same.
             Some(to) => path = to,
             None if answer.status.is_success() || answer.status == StatusCode::NOT_MODIFIED => return Ok(answer),
-            None => return Err(ApiError::of(answer.status, &answer.headers, &answer.body)),
+            None => return Err(ApiError::from_response(answer.status, &answer.headers, &answer.body)),
         }
     }
     Err(ApiError::NotFound("it is moved around in a circle".to_owned()))
@@ -145,44 +148,44 @@ fn is_moved(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 307 | 308)
 }
 
-impl Installation {
-    pub(crate) async fn token(&self) -> Result<SecretString, ApiError> {
-        let buffer = chrono::Duration::seconds(TOKEN_LASTS);
-        let token = tokio::time::timeout(PATIENCE, self.client.installation_token_with_buffer(buffer)).await;
+impl InstallationClient {
+    pub(crate) async fn fetch_token(&self) -> Result<SecretString, ApiError> {
+        let buffer = chrono::Duration::seconds(MIN_TOKEN_LIFETIME_SECS);
+        let token = tokio::time::timeout(API_REQUEST_TIMEOUT, self.client.installation_token_with_buffer(buffer)).await;
         let late = |_| ApiError::Unavailable { what: "the time is over".to_owned(), wait: None };
-        token.map_err(late)?.map_err(refusal)
+        token.map_err(late)?.map_err(to_api_error)
     }
 }
 
-impl Github {
-    /// A request about a repository; `path` goes on behind its name.
-    pub(crate) async fn ask(
+impl GithubClient {
+    /// Sends a request about a repository; `path` is appended to its name.
+    pub(crate) async fn request_repository(
         &self,
         repo: &RepoName,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, ApiError> {
-        let client = self.rest(repo).await?;
-        send(&client, &method, &format!("/repos/{repo}{path}"), body, None).await
+    ) -> Result<ApiResponse, ApiError> {
+        let client = self.rest_client(repo).await?;
+        send_api_request(&client, &method, &format!("/repos/{repo}{path}"), body, None).await
     }
 
-    pub(crate) async fn get(&self, repo: &RepoName, path: &str) -> Result<Answer, ApiError> {
-        self.ask(repo, Method::GET, path, None).await
+    pub(crate) async fn get(&self, repo: &RepoName, path: &str) -> Result<ApiResponse, ApiError> {
+        self.request_repository(repo, Method::GET, path, None).await
     }
 
-    /// All of a list, up to so many pages; and whether there was more.
-    pub(crate) async fn pages<T: DeserializeOwned>(
+    /// Returns a list, up to a number of pages, and whether there was more.
+    pub(crate) async fn fetch_pages<T: DeserializeOwned>(
         &self,
         repo: &RepoName,
         path: &str,
         most: usize,
     ) -> Result<(Vec<T>, bool), ApiError> {
-        let client = self.rest(repo).await?;
+        let client = self.rest_client(repo).await?;
         let (mut all, mut path) = (Vec::new(), format!("/repos/{repo}{path}"));
         for _ in 0..most {
-            let answer = send(&client, &Method::GET, &path, None, None).await?;
-            all.extend(answer.list::<T>()?);
+            let answer = send_api_request(&client, &Method::GET, &path, None, None).await?;
+            all.extend(answer.parse_list::<T>()?);
             match answer.next_page() {
                 Some(next) => path = next,
                 None => return Ok((all, false)),
@@ -191,19 +194,19 @@ impl Github {
         Ok((all, true))
     }
 
-    /// A list, if it changed since `etag`.
-    pub(crate) async fn poll<T: DeserializeOwned>(
+    /// Returns a list, if it changed since `etag`.
+    pub(crate) async fn poll_list<T: DeserializeOwned>(
         &self,
         repo: &RepoName,
         path: &str,
         etag: Option<&str>,
-    ) -> Result<Polled<Vec<T>>, ApiError> {
-        let client = self.rest(repo).await?;
-        let answer = send(&client, &Method::GET, &format!("/repos/{repo}{path}"), None, etag).await?;
+    ) -> Result<PollResult<Vec<T>>, ApiError> {
+        let client = self.rest_client(repo).await?;
+        let answer = send_api_request(&client, &Method::GET, &format!("/repos/{repo}{path}"), None, etag).await?;
         if answer.status == StatusCode::NOT_MODIFIED {
-            return Ok(Polled::Unchanged);
+            return Ok(PollResult::Unchanged);
         }
         let etag = answer.headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
-        Ok(Polled::Changed { value: answer.list()?, etag, more: answer.next_page().is_some() })
+        Ok(PollResult::Changed { value: answer.parse_list()?, etag, more: answer.next_page().is_some() })
     }
 }

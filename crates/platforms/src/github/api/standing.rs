@@ -1,55 +1,55 @@
-//! How we stand with GitHub: what our credentials are good for, and what it tells us.
+//! The status of our credentials, installations and webhooks at GitHub.
 
 use std::collections::BTreeMap;
 
 use http::Method;
 use serde::Deserialize;
 
-use crate::github::api::Github;
+use crate::github::api::GithubClient;
 use crate::github::api::error::ApiError;
-use crate::github::api::send::{Answer, send};
-use crate::github::inbound::wire::User;
+use crate::github::api::send::{ApiResponse, send_api_request};
+use crate::github::inbound::wire::GithubUser;
 use crate::github::repo::RepoName;
 
-/// What our credentials are.
+/// The status of our credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct CredentialStatus {
     /// The login, or the App's name.
     pub name: String,
-    pub rights: Rights,
-    /// When the token runs out, in GitHub's words.
+    pub rights: CredentialRights,
+    /// The expiry of the token, as GitHub writes it.
     pub until: Option<String>,
-    pub left: Option<Left>,
+    pub left: Option<RateLimit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rights {
-    /// A classic token names what it may do.
+pub enum CredentialRights {
+    /// The scopes of a classic token.
     Scopes(Vec<String>),
-    /// Any other token does not.
+    /// Any other token does not tell its permissions.
     Untold,
     App {
         permissions: BTreeMap<String, String>,
         events: Vec<String>,
-        installed: Vec<Installed>,
+        installed: Vec<AppInstallation>,
     },
 }
 
-/// What is left of an hour's requests.
+/// The remaining requests of this hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct RateLimit {
     pub requests: u64,
     pub of: u64,
-    /// When there are new ones, in seconds since 1970.
+    /// The time of the next reset, in seconds since 1970.
     pub reset: i64,
 }
 
-/// Where an App is installed.
+/// An installation of an App.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Installed {
+pub struct AppInstallation {
     #[serde(default)]
-    pub account: Option<Owner>,
-    /// What was given to it there, which may be less than it wants.
+    pub account: Option<InstallationOwner>,
+    /// The granted permissions, which may be fewer than the App requests.
     #[serde(default)]
     pub permissions: BTreeMap<String, String>,
     #[serde(default)]
@@ -57,126 +57,130 @@ pub struct Installed {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Owner {
+pub struct InstallationOwner {
     #[serde(default)]
     pub login: String,
 }
 
-/// A repository, as it is shown to us.
+/// A repository as we see it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Seen {
+pub struct VisibleRepository {
     pub full_name: String,
     #[serde(default)]
     pub archived: bool,
-    /// What the account may do there; means nothing for an App.
+    /// The permissions of the account; meaningless for an App.
     #[serde(default)]
-    pub permissions: Option<May>,
+    pub permissions: Option<RepositoryRights>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct May {
+pub struct RepositoryRights {
     #[serde(default)]
     pub push: bool,
 }
 
 /// A webhook of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Hook {
+pub struct RepositoryWebhook {
     #[serde(default)]
     pub active: bool,
     #[serde(default)]
     pub events: Vec<String>,
     #[serde(default)]
-    pub config: HookConfig,
+    pub config: WebhookConfig,
     #[serde(default)]
-    pub last_response: LastResponse,
+    pub last_response: WebhookLastResponse,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct HookConfig {
+pub struct WebhookConfig {
     pub url: Option<String>,
-    /// Never itself: stars, if there is one.
+    /// Never the secret itself: asterisks, if there is one.
     pub secret: Option<String>,
 }
 
-/// What GitHub was answered the last time.
+/// The last response that GitHub got from the webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct LastResponse {
-    /// `None`: nothing was sent yet.
+pub struct WebhookLastResponse {
+    /// `None` if nothing was sent yet.
     pub code: Option<u16>,
     pub message: Option<String>,
 }
 
 /// The webhook of an App, for all repositories.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppHook {
-    pub config: HookConfig,
-    pub last_response: LastResponse,
+pub struct AppWebhook {
+    pub config: WebhookConfig,
+    pub last_response: WebhookLastResponse,
 }
 
-impl Github {
-    pub async fn standing(&self) -> Result<Standing, ApiError> {
+impl GithubClient {
+    pub async fn credential_status(&self) -> Result<CredentialStatus, ApiError> {
         let root = &self.0.root;
         if !self.is_app() {
-            let answer = send(root, &Method::GET, "/user", None, None).await?;
-            let name = answer.json::<User>()?.login;
-            let scopes = answer.header("x-oauth-scopes").map(|scopes| scopes.split(',').map(str::trim));
+            let answer = send_api_request(root, &Method::GET, "/user", None, None).await?;
+            let name = answer.parse_json::<GithubUser>()?.login;
+            let scopes = answer.header_value("x-oauth-scopes").map(|scopes| scopes.split(',').map(str::trim));
             let scopes = scopes.map(|scopes| scopes.filter(|scope| !scope.is_empty()).map(str::to_owned).collect());
-            let until = answer.header("github-authentication-token-expiration").map(str::to_owned);
-            return Ok(Standing {
+            let until = answer.header_value("github-authentication-token-expiration").map(str::to_owned);
+            return Ok(CredentialStatus {
                 name,
-                rights: scopes.map_or(Rights::Untold, Rights::Scopes),
+                rights: scopes.map_or(CredentialRights::Untold, CredentialRights::Scopes),
                 until,
-                left: left(&answer),
+                left: parse_rate_limit(&answer),
             });
         }
         #[derive(Deserialize)]
-        struct App {
+        struct AppInfo {
             slug: String,
             #[serde(default)]
             permissions: BTreeMap<String, String>,
             #[serde(default)]
             events: Vec<String>,
         }
-        let answer = send(root, &Method::GET, "/app", None, None).await?;
-        let app: App = answer.json()?;
-        let installed = send(root, &Method::GET, "/app/installations?per_page=100", None, None).await?.list()?;
-        let rights = Rights::App { permissions: app.permissions, events: app.events, installed };
-        Ok(Standing { name: app.slug, rights, until: None, left: left(&answer) })
+        let answer = send_api_request(root, &Method::GET, "/app", None, None).await?;
+        let app: AppInfo = answer.parse_json()?;
+        let installed =
+            send_api_request(root, &Method::GET, "/app/installations?per_page=100", None, None).await?.parse_list()?;
+        let rights = CredentialRights::App { permissions: app.permissions, events: app.events, installed };
+        Ok(CredentialStatus { name: app.slug, rights, until: None, left: parse_rate_limit(&answer) })
     }
 
-    /// A repository, wherever it was moved to.
-    pub async fn seen_as(&self, repo: &RepoName) -> Result<Seen, ApiError> {
-        self.get(repo, "").await?.json()
+    /// Returns a repository, wherever it was moved to.
+    pub async fn seen_as(&self, repo: &RepoName) -> Result<VisibleRepository, ApiError> {
+        self.get(repo, "").await?.parse_json()
     }
 
-    /// The App's installation that sees a repository.
-    pub async fn installed_at(&self, repo: &RepoName) -> Result<Installed, ApiError> {
-        send(&self.0.root, &Method::GET, &format!("/repos/{repo}/installation"), None, None).await?.json()
+    /// Returns the App's installation that sees a repository.
+    pub async fn installed_at(&self, repo: &RepoName) -> Result<AppInstallation, ApiError> {
+        send_api_request(&self.0.root, &Method::GET, &format!("/repos/{repo}/installation"), None, None)
+            .await?
+            .parse_json()
     }
 
-    /// The webhooks of a repository, which few may look at.
-    pub async fn hooks(&self, repo: &RepoName) -> Result<Vec<Hook>, ApiError> {
-        self.get(repo, "/hooks?per_page=100").await?.list()
+    /// Returns the webhooks of a repository, which only few accounts may read.
+    pub async fn list_webhooks(&self, repo: &RepoName) -> Result<Vec<RepositoryWebhook>, ApiError> {
+        self.get(repo, "/hooks?per_page=100").await?.parse_list()
     }
 
-    pub async fn app_hook(&self) -> Result<AppHook, ApiError> {
+    pub async fn app_hook(&self) -> Result<AppWebhook, ApiError> {
         #[derive(Deserialize)]
-        struct Delivery {
+        struct AppHookDelivery {
             status_code: Option<u16>,
             status: Option<String>,
         }
         let root = &self.0.root;
-        let config = send(root, &Method::GET, "/app/hook/config", None, None).await?.json()?;
-        let last: Vec<Delivery> =
-            send(root, &Method::GET, "/app/hook/deliveries?per_page=1", None, None).await?.list()?;
-        let last = last.into_iter().next().map(|last| LastResponse { code: last.status_code, message: last.status });
-        Ok(AppHook { config, last_response: last.unwrap_or_default() })
+        let config = send_api_request(root, &Method::GET, "/app/hook/config", None, None).await?.parse_json()?;
+        let last: Vec<AppHookDelivery> =
+            send_api_request(root, &Method::GET, "/app/hook/deliveries?per_page=1", None, None).await?.parse_list()?;
+        let last =
+            last.into_iter().next().map(|last| WebhookLastResponse { code: last.status_code, message: last.status });
+        Ok(AppWebhook { config, last_response: last.unwrap_or_default() })
     }
 }
 
-fn left(answer: &Answer) -> Option<Left> {
-    let number = |name: &str| answer.header(name).and_then(|value| value.trim().parse::<u64>().ok());
+fn parse_rate_limit(answer: &ApiResponse) -> Option<RateLimit> {
+    let number = |name: &str| answer.header_value(name).and_then(|value| value.trim().parse::<u64>().ok());
     let reset = number("x-ratelimit-reset").and_then(|reset| i64::try_from(reset).ok())?;
-    Some(Left { requests: number("x-ratelimit-remaining")?, of: number("x-ratelimit-limit")?, reset })
+    Some(RateLimit { requests: number("x-ratelimit-remaining")?, of: number("x-ratelimit-limit")?, reset })
 }

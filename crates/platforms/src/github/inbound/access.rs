@@ -1,20 +1,20 @@
-//! Who may direct the agent: a decision about values, nothing is asked here.
+//! Decides who may direct the agent, from values only: no request is sent here.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::github::inbound::wire::User;
+use crate::github::inbound::wire::GithubUser;
 
-/// What was configured.
+/// The configured access.
 #[derive(Clone, Debug, Default)]
-pub struct Access {
-    /// If there are any, exactly these people may.
+pub struct AccessPolicy {
+    /// If not empty, exactly these users have access.
     users: Vec<ListedUser>,
     allow_all: bool,
 }
 
-/// One of `allowed_users`. A number is an id, never a login: anybody may take a login that looks like
-/// somebody's id.
+/// One of `allowed_users`. A number is an id, never a login: any person may take a login that looks like the
+/// id of another account.
 #[derive(Clone, Debug)]
 enum ListedUser {
     Id(u64),
@@ -22,59 +22,59 @@ enum ListedUser {
     Login(String),
 }
 
-/// The accounts that listed logins mean: an account can be renamed, and its login taken by another person.
-/// By login in lower case.
+/// The accounts of the listed logins, by login in lower case: an account can be renamed, and another person
+/// can take its login.
 pub type ListedAccounts = HashMap<String, u64>;
 
-/// What somebody may do in a repository, as GitHub says when asked; what comes with a comment
-/// (`author_association`) is no proof.
+/// The permission of a user in a repository, as GitHub reports it on request; the field `author_association`
+/// of a comment is no proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permission {
+pub enum RepoPermission {
     /// Write or more.
     Write,
     Less,
 }
 
-impl Permission {
-    /// Words that did not exist when this was written give nothing.
+impl RepoPermission {
+    /// Parses a permission. Words that were unknown when this was written grant nothing.
     pub fn parse(word: &str) -> Self {
         if matches!(word, "admin" | "maintain" | "write") { Self::Write } else { Self::Less }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessVerdict {
     Allowed,
-    Refused(Refusal),
-    /// GitHub has to be asked (again): never yes.
+    Refused(AccessRefusal),
+    /// GitHub has to be asked (again): never a yes.
     NotKnown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AccessRefusal {
     NoAccount,
     NotListed,
-    /// The login is listed, and meant another account when it was seen first.
+    /// The login is listed, but belonged to another account when it was first seen.
     OtherAccount,
     MayNotWrite,
 }
 
-/// Goes on behind the account that it is about.
-impl fmt::Display for Refusal {
+/// The text follows the name of the account.
+impl fmt::Display for AccessRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::NoAccount => "does not exist any more",
-            Refusal::NotListed => "is not in adapters.github.allowed_users",
-            Refusal::OtherAccount => {
+            AccessRefusal::NoAccount => "does not exist any more",
+            AccessRefusal::NotListed => "is not in adapters.github.allowed_users",
+            AccessRefusal::OtherAccount => {
                 "has a login of adapters.github.allowed_users that belonged to another account before; \
                  if this account is meant, list its id instead"
             }
-            Refusal::MayNotWrite => "may not write to the repository",
+            AccessRefusal::MayNotWrite => "may not write to the repository",
         })
     }
 }
 
-impl Access {
+impl AccessPolicy {
     pub fn new<T: AsRef<str>>(users: impl IntoIterator<Item = T>, allow_all: bool) -> Self {
         let users = users.into_iter().map(|user| user.as_ref().trim().trim_start_matches('@').to_lowercase());
         let users = users.filter(|user| !user.is_empty());
@@ -86,34 +86,39 @@ impl Access {
         Self { users: users.map(listed).collect(), allow_all }
     }
 
-    /// Tells whether everybody may.
+    /// Tells whether every user has access.
     pub fn allows_everybody(&self) -> bool {
         self.users.is_empty() && self.allow_all
     }
 
-    /// The listed logins, in lower case.
-    pub fn logins(&self) -> impl Iterator<Item = &str> {
+    /// Returns the listed logins, in lower case.
+    pub fn listed_logins(&self) -> impl Iterator<Item = &str> {
         self.users.iter().filter_map(|user| match user {
             ListedUser::Login(login) => Some(login.as_str()),
             ListedUser::Id(_) => None,
         })
     }
 
-    /// `permission` is `None` if it is not known. A listed login that is not among `accounts` means
-    /// whoever has it: the caller keeps that account from then on.
-    pub fn of(&self, user: Option<&User>, accounts: &ListedAccounts, permission: Option<Permission>) -> Verdict {
-        let Some(user) = user else { return Verdict::Refused(Refusal::NoAccount) };
+    /// Decides on a user. `permission` is `None` if it is unknown. A listed login that is not among
+    /// `accounts` means the account that has it now: the caller records that account.
+    pub fn check_user(
+        &self,
+        user: Option<&GithubUser>,
+        accounts: &ListedAccounts,
+        permission: Option<RepoPermission>,
+    ) -> AccessVerdict {
+        let Some(user) = user else { return AccessVerdict::Refused(AccessRefusal::NoAccount) };
         if !self.users.is_empty() {
-            return self.listed(user, accounts);
+            return self.check_listed_user(user, accounts);
         }
         match (self.allow_all, permission) {
-            (true, _) | (false, Some(Permission::Write)) => Verdict::Allowed,
-            (false, Some(Permission::Less)) => Verdict::Refused(Refusal::MayNotWrite),
-            (false, None) => Verdict::NotKnown,
+            (true, _) | (false, Some(RepoPermission::Write)) => AccessVerdict::Allowed,
+            (false, Some(RepoPermission::Less)) => AccessVerdict::Refused(AccessRefusal::MayNotWrite),
+            (false, None) => AccessVerdict::NotKnown,
         }
     }
 
-    fn listed(&self, user: &User, accounts: &ListedAccounts) -> Verdict {
+    fn check_listed_user(&self, user: &GithubUser, accounts: &ListedAccounts) -> AccessVerdict {
         let login = user.login.to_lowercase();
         let is_meant = |listed: &ListedUser| match listed {
             ListedUser::Id(id) => *id == user.id,
@@ -123,10 +128,10 @@ impl Access {
             },
         };
         if self.users.iter().any(is_meant) {
-            return Verdict::Allowed;
+            return AccessVerdict::Allowed;
         }
-        let has_listed_login = self.logins().any(|listed| listed == login);
-        Verdict::Refused(if has_listed_login { Refusal::OtherAccount } else { Refusal::NotListed })
+        let has_listed_login = self.listed_logins().any(|listed| listed == login);
+        AccessVerdict::Refused(if has_listed_login { AccessRefusal::OtherAccount } else { AccessRefusal::NotListed })
     }
 }
 
@@ -134,16 +139,16 @@ impl Access {
 mod tests {
     use super::*;
 
-    fn user(id: u64, login: &str) -> User {
-        User { id, login: login.to_owned() }
+    fn test_user(id: u64, login: &str) -> GithubUser {
+        GithubUser { id, login: login.to_owned() }
     }
 
     #[test]
     fn the_list_then_everybody_then_those_who_may_write() {
-        use Permission::{Less, Write};
-        use Refusal::{MayNotWrite, NoAccount, NotListed};
-        use Verdict::{Allowed, NotKnown, Refused};
-        let (alice, accounts) = (user(1, "Alice"), ListedAccounts::new());
+        use AccessRefusal::{MayNotWrite, NoAccount, NotListed};
+        use AccessVerdict::{Allowed, NotKnown, Refused};
+        use RepoPermission::{Less, Write};
+        let (alice, accounts) = (test_user(1, "Alice"), ListedAccounts::new());
         for (users, allow_all, permission, verdict) in [
             (&[][..], false, Some(Write), Allowed),
             (&[], false, Some(Less), Refused(MayNotWrite)),
@@ -158,46 +163,57 @@ mod tests {
             (&["11"], false, Some(Write), Refused(NotListed)),
             (&[" ", ""], false, Some(Less), Refused(MayNotWrite)),
         ] {
-            let access = Access::new(users, allow_all);
-            assert_eq!(access.of(Some(&alice), &accounts, permission), verdict, "{users:?} {allow_all} {permission:?}");
-            assert_eq!(access.of(None, &accounts, permission), Refused(NoAccount), "nobody is nobody");
+            let access = AccessPolicy::new(users, allow_all);
+            assert_eq!(
+                access.check_user(Some(&alice), &accounts, permission),
+                verdict,
+                "{users:?} {allow_all} {permission:?}"
+            );
+            assert_eq!(access.check_user(None, &accounts, permission), Refused(NoAccount), "nobody is nobody");
         }
-        assert!(Access::new([""], true).allows_everybody());
-        assert!(!Access::new(["x"], true).allows_everybody() && !Access::new([""], false).allows_everybody());
+        assert!(AccessPolicy::new([""], true).allows_everybody());
+        assert!(
+            !AccessPolicy::new(["x"], true).allows_everybody() && !AccessPolicy::new([""], false).allows_everybody()
+        );
     }
 
     #[test]
     fn a_login_that_looks_like_an_id_is_none() {
-        let (access, accounts) = (Access::new(["1234"], false), ListedAccounts::new());
-        assert_eq!(access.of(Some(&user(1234, "alice")), &accounts, None), Verdict::Allowed);
-        assert_eq!(access.of(Some(&user(99, "1234")), &accounts, None), Verdict::Refused(Refusal::NotListed));
+        let (access, accounts) = (AccessPolicy::new(["1234"], false), ListedAccounts::new());
+        assert_eq!(access.check_user(Some(&test_user(1234, "alice")), &accounts, None), AccessVerdict::Allowed);
+        assert_eq!(
+            access.check_user(Some(&test_user(99, "1234")), &accounts, None),
+            AccessVerdict::Refused(AccessRefusal::NotListed)
+        );
     }
 
     #[test]
     fn a_listed_login_means_the_account_that_had_it() {
         let (access, accounts) =
-            (Access::new(["Alice", "bob"], false), ListedAccounts::from([("alice".to_owned(), 1)]));
-        let verdict = |id: u64, login: &str| access.of(Some(&user(id, login)), &accounts, Some(Permission::Write));
-        assert_eq!(verdict(1, "alice"), Verdict::Allowed);
-        assert_eq!(verdict(1, "alice-renamed"), Verdict::Allowed);
-        assert_eq!(verdict(2, "ALICE"), Verdict::Refused(Refusal::OtherAccount));
-        assert_eq!(verdict(3, "Bob"), Verdict::Allowed, "seen for the first time");
-        assert_eq!(access.logins().collect::<Vec<_>>(), ["alice", "bob"]);
+            (AccessPolicy::new(["Alice", "bob"], false), ListedAccounts::from([("alice".to_owned(), 1)]));
+        let verdict = |id: u64, login: &str| {
+            access.check_user(Some(&test_user(id, login)), &accounts, Some(RepoPermission::Write))
+        };
+        assert_eq!(verdict(1, "alice"), AccessVerdict::Allowed);
+        assert_eq!(verdict(1, "alice-renamed"), AccessVerdict::Allowed);
+        assert_eq!(verdict(2, "ALICE"), AccessVerdict::Refused(AccessRefusal::OtherAccount));
+        assert_eq!(verdict(3, "Bob"), AccessVerdict::Allowed, "seen for the first time");
+        assert_eq!(access.listed_logins().collect::<Vec<_>>(), ["alice", "bob"]);
     }
 
     #[test]
     fn an_unknown_word_gives_nothing() {
         for (word, permission) in [
-            ("admin", Permission::Write),
-            ("maintain", Permission::Write),
-            ("write", Permission::Write),
-            ("triage", Permission::Less),
-            ("read", Permission::Less),
-            ("none", Permission::Less),
-            ("", Permission::Less),
-            ("superuser", Permission::Less),
+            ("admin", RepoPermission::Write),
+            ("maintain", RepoPermission::Write),
+            ("write", RepoPermission::Write),
+            ("triage", RepoPermission::Less),
+            ("read", RepoPermission::Less),
+            ("none", RepoPermission::Less),
+            ("", RepoPermission::Less),
+            ("superuser", RepoPermission::Less),
         ] {
-            assert_eq!(Permission::parse(word), permission, "{word}");
+            assert_eq!(RepoPermission::parse(word), permission, "{word}");
         }
     }
 }

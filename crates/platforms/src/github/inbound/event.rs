@@ -1,28 +1,28 @@
-//! What GitHub tells: the JSON of a webhook as one happening.
+//! Parses the JSON of a webhook into one [`GithubEvent`].
 //!
-//! The wire is read tolerantly: fields that we do not know, words that did not exist when this was
-//! written, users and forks that are gone do not matter. What is missing that we cannot do without
-//! makes it malformed; what is not for us is ignored.
+//! The parser is tolerant: unknown fields, words that were unknown when this was written, and users and
+//! forks that are gone do not matter. A payload without a field that we need is malformed; an event that is
+//! not for us is ignored.
 
-use crate::github::inbound::wire::{self, Label, Pull, User};
+use crate::github::inbound::wire::{self, GithubUser, LabelPayload, PullRequestPayload};
 use crate::github::repo::RepoName;
 
-/// Something happened to an issue or a pull request.
+/// An event of an issue or a pull request.
 #[derive(Clone, Debug)]
-pub struct Happening {
-    pub repo: Repository,
+pub struct GithubEvent {
+    pub repo: EventRepository,
     /// The App's installation that sees the repository.
     pub installation: Option<u64>,
-    pub thread: Thread,
-    pub what: What,
+    pub thread: EventThread,
+    pub what: EventAction,
 }
 
-/// A repository, as far as it matters.
+/// The parts of a repository that we use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repository {
+pub struct EventRepository {
     pub name: RepoName,
     pub id: Option<u64>,
-    /// Its page.
+    /// The address of its web page.
     pub web: Option<String>,
     pub clone_url: Option<String>,
     pub default_branch: Option<String>,
@@ -30,72 +30,72 @@ pub struct Repository {
 
 /// The issue or pull request.
 #[derive(Clone, Debug)]
-pub struct Thread {
+pub struct EventThread {
     pub number: u64,
     pub title: String,
     pub body: String,
-    pub author: Option<User>,
-    /// GraphQL's name for it.
+    pub author: Option<GithubUser>,
+    /// The GraphQL node id.
     pub node: Option<String>,
     pub labels: Vec<String>,
-    pub pull: PullKnown,
+    pub pull: PullKnowledge,
 }
 
-/// What is known about the pull request that a thread may be.
+/// The known facts about the pull request of a thread.
 #[derive(Clone, Debug)]
-pub enum PullKnown {
-    /// It is an issue.
+pub enum PullKnowledge {
+    /// The thread is an issue.
     Issue,
-    /// It is one, and no more was said.
+    /// The thread is a pull request, without further data.
     Unseen,
-    Seen(Box<Pull>),
+    Seen(Box<PullRequestPayload>),
 }
 
 #[derive(Clone, Debug)]
-pub enum What {
-    /// Somebody wrote something, or wrote it anew.
-    Said(Box<Text>),
+pub enum EventAction {
+    /// A text was written or edited.
+    Said(Box<EventText>),
     Closed {
         merged: bool,
         at: Option<String>,
     },
     /// New commits were pushed to a pull request.
     Pushed,
-    /// Something else; a pull request may be another one after it.
+    /// Another action, after which a pull request may have changed.
     Other {
         action: String,
     },
 }
 
-/// What somebody wrote.
+/// A text that an account wrote.
 #[derive(Clone, Debug)]
-pub struct Text {
-    pub place: Place,
+pub struct EventText {
+    pub place: TextPlace,
     /// The account that wrote it first.
-    pub author: Option<User>,
+    pub author: Option<GithubUser>,
     pub body: String,
-    /// When it was written or changed last.
+    /// The time when it was written or last changed.
     pub at: Option<String>,
     pub created_at: Option<String>,
-    /// GraphQL's name for it.
+    /// The GraphQL node id.
     pub node: Option<String>,
-    pub edit: Edit,
+    pub edit: TextEdit,
 }
 
-/// How the words of a text came to be what they are. Maintainers may change what others wrote.
+/// The origin of the current text. Maintainers may change the text of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edit {
-    /// The author wrote them so.
+pub enum TextEdit {
+    /// The author wrote it in this form.
     Original,
-    /// This account changed them last, or moved the text here; `None`: an account that is gone.
-    By(Option<User>),
-    /// It is not told. `unchanged`: the text's times say that it was never changed.
+    /// This account changed it last, or moved it here; `None` for an account that is gone.
+    By(Option<GithubUser>),
+    /// Unknown. `unchanged`: the times of the text say that it was never changed.
     NotTold { unchanged: bool },
 }
 
-/// Where it was written.
+/// The place where a text was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TextPlace {
     /// The text of the issue or pull request itself.
     Body,
     Comment {
@@ -107,31 +107,31 @@ pub enum Place {
     /// A comment on lines of a file.
     Lines {
         id: u64,
-        spot: Spot,
+        spot: ReviewedLines,
     },
 }
 
 /// The lines that a review comment is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spot {
+pub struct ReviewedLines {
     pub path: String,
     pub from: Option<u64>,
     pub to: Option<u64>,
     pub hunk: String,
 }
 
-/// What a delivery comes to.
+/// The result of parsing a delivery.
 #[derive(Clone, Debug)]
-pub enum Delivered {
-    /// GitHub tries whether anybody is there.
+pub enum ParsedDelivery {
+    /// GitHub tests whether the webhook works.
     Ping,
-    /// Nothing that we look at.
+    /// An event that we do not handle.
     Ignored(String),
-    Happened(Box<Happening>),
+    Happened(Box<GithubEvent>),
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Malformed {
+pub enum DeliveryParseError {
     #[error("this is not the JSON of a webhook: {0}")]
     NotJson(#[from] serde_json::Error),
     #[error("`{0}` is not the name of a repository")]
@@ -140,35 +140,35 @@ pub enum Malformed {
     Missing { event: &'static str, part: &'static str },
 }
 
-/// Reads a delivery by the name of its event (`X-GitHub-Event`).
-pub fn read(event: &str, payload: &[u8]) -> Result<Delivered, Malformed> {
+/// Parses a delivery by the name of its event (`X-GitHub-Event`).
+pub fn parse_delivery(event: &str, payload: &[u8]) -> Result<ParsedDelivery, DeliveryParseError> {
     let kind = match event {
         "ping" => {
             serde_json::from_slice::<serde::de::IgnoredAny>(payload)?;
-            return Ok(Delivered::Ping);
+            return Ok(ParsedDelivery::Ping);
         }
-        "issues" => Kind::Issues,
-        "issue_comment" => Kind::Comment,
-        "pull_request" => Kind::Pull,
-        "pull_request_review" => Kind::Review,
-        "pull_request_review_comment" => Kind::Lines,
+        "issues" => EventKind::Issues,
+        "issue_comment" => EventKind::Comment,
+        "pull_request" => EventKind::Pull,
+        "pull_request_review" => EventKind::Review,
+        "pull_request_review_comment" => EventKind::Lines,
         other => {
             serde_json::from_slice::<serde::de::IgnoredAny>(payload)?;
-            return Ok(Delivered::Ignored(format!("`{}` is not an event that we look at", shown(other))));
+            return Ok(ParsedDelivery::Ignored(format!("`{}` is not an event that we look at", loggable_word(other))));
         }
     };
-    let delivery: wire::Delivery = serde_json::from_slice(payload)?;
-    let happening = kind.happening(delivery)?;
-    Ok(Delivered::Happened(Box::new(happening)))
+    let delivery: wire::WebhookPayload = serde_json::from_slice(payload)?;
+    let happening = kind.parse_event(delivery)?;
+    Ok(ParsedDelivery::Happened(Box::new(happening)))
 }
 
-/// A word from outside, as it goes into a log.
-fn shown(word: &str) -> String {
+/// Makes a word from outside safe for a log.
+fn loggable_word(word: &str) -> String {
     word.chars().filter(|c| c.is_ascii_graphic()).take(40).collect()
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum EventKind {
     Issues,
     Comment,
     Pull,
@@ -176,148 +176,158 @@ enum Kind {
     Lines,
 }
 
-impl Kind {
+impl EventKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::Issues => "issues",
-            Kind::Comment => "issue_comment",
-            Kind::Pull => "pull_request",
-            Kind::Review => "pull_request_review",
-            Kind::Lines => "pull_request_review_comment",
+            EventKind::Issues => "issues",
+            EventKind::Comment => "issue_comment",
+            EventKind::Pull => "pull_request",
+            EventKind::Review => "pull_request_review",
+            EventKind::Lines => "pull_request_review_comment",
         }
     }
 
-    fn happening(self, delivery: wire::Delivery) -> Result<Happening, Malformed> {
-        let missing = |part| move || Malformed::Missing { event: self.name(), part };
+    fn parse_event(self, delivery: wire::WebhookPayload) -> Result<GithubEvent, DeliveryParseError> {
+        let missing = |part| move || DeliveryParseError::Missing { event: self.name(), part };
         let repository = delivery.repository.ok_or_else(missing("repository"))?;
-        let repo = Repository::read(repository)?;
+        let repo = EventRepository::from_payload(repository)?;
         let action = delivery.action.unwrap_or_default();
         let origin =
-            Origin { is_edit: action == "edited", sender: delivery.sender, is_told: !delivery.found_by_asking };
+            TextOrigin { is_edit: action == "edited", sender: delivery.sender, is_told: !delivery.found_by_asking };
         let (thread, what) = match self {
-            Kind::Issues => {
+            EventKind::Issues => {
                 let issue = delivery.issue.ok_or_else(missing("issue"))?;
-                let closed = What::Closed { merged: false, at: issue.closed_at.clone() };
+                let closed = EventAction::Closed { merged: false, at: issue.closed_at.clone() };
                 let unchanged = wire::is_unchanged(issue.created_at.as_deref(), issue.updated_at.as_deref());
-                let thread = Thread::of_issue(issue);
+                let thread = EventThread::of_issue(issue);
                 let what = match action.as_str() {
-                    "opened" => What::Said(Box::new(thread.text(&origin, unchanged))),
+                    "opened" => EventAction::Said(Box::new(thread.body_text(&origin, unchanged))),
                     "edited" if delivery.changes.body.is_some() => {
-                        What::Said(Box::new(thread.text(&origin, unchanged)))
+                        EventAction::Said(Box::new(thread.body_text(&origin, unchanged)))
                     }
-                    // An issue that is not here any more is never closed.
+                    // A deleted or transferred issue will never be closed.
                     "closed" | "deleted" | "transferred" => closed,
-                    _ => other(&action),
+                    _ => other_action(&action),
                 };
                 (thread, what)
             }
-            Kind::Pull => {
+            EventKind::Pull => {
                 let pull = delivery.pull_request.ok_or_else(missing("pull request"))?;
-                let closed = What::Closed { merged: pull.is_merged(), at: pull.closed_at.clone() };
+                let closed = EventAction::Closed { merged: pull.is_merged(), at: pull.closed_at.clone() };
                 let unchanged = wire::is_unchanged(pull.created_at.as_deref(), pull.updated_at.as_deref());
-                let thread = Thread::of_pull(pull);
+                let thread = EventThread::of_pull(pull);
                 let what = match action.as_str() {
-                    "opened" => What::Said(Box::new(thread.text(&origin, unchanged))),
+                    "opened" => EventAction::Said(Box::new(thread.body_text(&origin, unchanged))),
                     "edited" if delivery.changes.body.is_some() => {
-                        What::Said(Box::new(thread.text(&origin, unchanged)))
+                        EventAction::Said(Box::new(thread.body_text(&origin, unchanged)))
                     }
                     "closed" => closed,
-                    "synchronize" => What::Pushed,
-                    _ => other(&action),
+                    "synchronize" => EventAction::Pushed,
+                    _ => other_action(&action),
                 };
                 (thread, what)
             }
-            Kind::Comment => {
-                let thread = Thread::of_issue(delivery.issue.ok_or_else(missing("issue"))?);
+            EventKind::Comment => {
+                let thread = EventThread::of_issue(delivery.issue.ok_or_else(missing("issue"))?);
                 let comment = delivery.comment.ok_or_else(missing("comment"))?;
-                let place = Place::Comment { id: comment.id };
-                (thread, said(&action, &["created", "edited"], || Text::of_comment(place, comment, &origin)))
+                let place = TextPlace::Comment { id: comment.id };
+                (
+                    thread,
+                    text_action(&action, &["created", "edited"], || EventText::of_comment(place, comment, &origin)),
+                )
             }
-            Kind::Lines => {
-                let thread = Thread::of_pull(delivery.pull_request.ok_or_else(missing("pull request"))?);
+            EventKind::Lines => {
+                let thread = EventThread::of_pull(delivery.pull_request.ok_or_else(missing("pull request"))?);
                 let comment = delivery.comment.ok_or_else(missing("comment"))?;
-                let place = Place::Lines { id: comment.id, spot: comment.spot() };
-                (thread, said(&action, &["created", "edited"], || Text::of_comment(place, comment, &origin)))
+                let place = TextPlace::Lines { id: comment.id, spot: comment.commented_lines() };
+                (
+                    thread,
+                    text_action(&action, &["created", "edited"], || EventText::of_comment(place, comment, &origin)),
+                )
             }
-            Kind::Review => {
-                let thread = Thread::of_pull(delivery.pull_request.ok_or_else(missing("pull request"))?);
+            EventKind::Review => {
+                let thread = EventThread::of_pull(delivery.pull_request.ok_or_else(missing("pull request"))?);
                 let review = delivery.review.ok_or_else(missing("review"))?;
-                let place = Place::Review { id: review.id };
-                (thread, said(&action, &["submitted", "edited"], || Text::of_comment(place, review, &origin)))
+                let place = TextPlace::Review { id: review.id };
+                (
+                    thread,
+                    text_action(&action, &["submitted", "edited"], || EventText::of_comment(place, review, &origin)),
+                )
             }
         };
-        Ok(Happening { repo, installation: delivery.installation.map(|installation| installation.id), thread, what })
+        Ok(GithubEvent { repo, installation: delivery.installation.map(|installation| installation.id), thread, what })
     }
 }
 
-/// Where the words of a delivery come from.
-struct Origin {
+/// The origin of the text of a delivery.
+struct TextOrigin {
     is_edit: bool,
-    sender: Option<User>,
-    /// GitHub told of it by itself, so that there is a sender.
+    sender: Option<GithubUser>,
+    /// GitHub sent the event by itself, so there is a sender.
     is_told: bool,
 }
 
-impl Origin {
-    fn edit_of(&self, author: Option<&User>, unchanged: bool) -> Edit {
+impl TextOrigin {
+    fn edit_of(&self, author: Option<&GithubUser>, unchanged: bool) -> TextEdit {
         if !self.is_told {
-            return Edit::NotTold { unchanged };
+            return TextEdit::NotTold { unchanged };
         }
         match (&self.sender, author) {
-            (Some(sender), Some(author)) if sender.id == author.id && !self.is_edit => Edit::Original,
-            (Some(sender), _) => Edit::By(Some(sender.clone())),
-            // What is new is its author's, if nothing else is said.
-            (None, _) if !self.is_edit => Edit::Original,
-            (None, _) => Edit::NotTold { unchanged: false },
+            (Some(sender), Some(author)) if sender.id == author.id && !self.is_edit => TextEdit::Original,
+            (Some(sender), _) => TextEdit::By(Some(sender.clone())),
+            // A new text is its author's, unless the event says otherwise.
+            (None, _) if !self.is_edit => TextEdit::Original,
+            (None, _) => TextEdit::NotTold { unchanged: false },
         }
     }
 }
 
-fn said(action: &str, speaking: &[&str], text: impl FnOnce() -> Text) -> What {
-    if speaking.contains(&action) { What::Said(Box::new(text())) } else { other(action) }
+fn text_action(action: &str, speaking: &[&str], text: impl FnOnce() -> EventText) -> EventAction {
+    if speaking.contains(&action) { EventAction::Said(Box::new(text())) } else { other_action(action) }
 }
 
-fn other(action: &str) -> What {
-    What::Other { action: shown(action) }
+fn other_action(action: &str) -> EventAction {
+    EventAction::Other { action: loggable_word(action) }
 }
 
-impl Repository {
-    pub fn read(wire: wire::Repository) -> Result<Self, Malformed> {
-        let name = RepoName::parse(&wire.full_name).ok_or_else(|| Malformed::Repository(shown(&wire.full_name)))?;
-        let wire::Repository { id, html_url, clone_url, default_branch, .. } = wire;
+impl EventRepository {
+    pub fn from_payload(wire: wire::RepositoryPayload) -> Result<Self, DeliveryParseError> {
+        let name = RepoName::parse(&wire.full_name)
+            .ok_or_else(|| DeliveryParseError::Repository(loggable_word(&wire.full_name)))?;
+        let wire::RepositoryPayload { id, html_url, clone_url, default_branch, .. } = wire;
         Ok(Self { name, id, web: html_url, clone_url, default_branch })
     }
 }
 
-impl Thread {
-    pub fn of_issue(issue: wire::Issue) -> Self {
+impl EventThread {
+    pub fn of_issue(issue: wire::IssuePayload) -> Self {
         Self {
             number: issue.number,
             title: issue.title.unwrap_or_default(),
             body: issue.body.unwrap_or_default(),
             author: issue.user,
             node: issue.node_id,
-            labels: names(issue.labels),
-            pull: if issue.pull_request.is_some() { PullKnown::Unseen } else { PullKnown::Issue },
+            labels: label_names(issue.labels),
+            pull: if issue.pull_request.is_some() { PullKnowledge::Unseen } else { PullKnowledge::Issue },
         }
     }
 
-    pub fn of_pull(mut pull: Pull) -> Self {
+    pub fn of_pull(mut pull: PullRequestPayload) -> Self {
         Self {
             number: pull.number,
             title: pull.title.clone().unwrap_or_default(),
             body: pull.body.clone().unwrap_or_default(),
             author: pull.user.clone(),
             node: pull.node_id.clone(),
-            labels: names(std::mem::take(&mut pull.labels)),
-            pull: PullKnown::Seen(Box::new(pull)),
+            labels: label_names(std::mem::take(&mut pull.labels)),
+            pull: PullKnowledge::Seen(Box::new(pull)),
         }
     }
 
-    /// The text of the issue or pull request itself.
-    fn text(&self, origin: &Origin, unchanged: bool) -> Text {
-        Text {
-            place: Place::Body,
+    /// Returns the text of the issue or pull request itself.
+    fn body_text(&self, origin: &TextOrigin, unchanged: bool) -> EventText {
+        EventText {
+            place: TextPlace::Body,
             author: self.author.clone(),
             body: self.body.clone(),
             at: None,
@@ -328,12 +338,12 @@ impl Thread {
     }
 
     pub fn is_pull(&self) -> bool {
-        !matches!(self.pull, PullKnown::Issue)
+        !matches!(self.pull, PullKnowledge::Issue)
     }
 }
 
-impl Text {
-    fn of_comment(place: Place, comment: wire::Comment, origin: &Origin) -> Self {
+impl EventText {
+    fn of_comment(place: TextPlace, comment: wire::CommentPayload, origin: &TextOrigin) -> Self {
         let edit = origin.edit_of(comment.user.as_ref(), comment.looks_unchanged());
         let at = comment.updated_at.or_else(|| comment.submitted_at.clone());
         let created_at = comment.created_at.or(comment.submitted_at);
@@ -342,7 +352,7 @@ impl Text {
     }
 }
 
-fn names(labels: Vec<Label>) -> Vec<String> {
+fn label_names(labels: Vec<LabelPayload>) -> Vec<String> {
     labels.into_iter().filter_map(|label| label.name).collect()
 }
 
@@ -352,25 +362,25 @@ mod tests {
 
     use super::*;
 
-    fn happening(event: &str, payload: &Value) -> Happening {
-        match read(event, payload.to_string().as_bytes()).unwrap() {
-            Delivered::Happened(happening) => *happening,
+    fn parse_test_event(event: &str, payload: &Value) -> GithubEvent {
+        match parse_delivery(event, payload.to_string().as_bytes()).unwrap() {
+            ParsedDelivery::Happened(happening) => *happening,
             other => panic!("{other:?}"),
         }
     }
 
-    fn issue() -> Value {
+    fn sample_issue() -> Value {
         json!({ "number": 42, "title": "Login fails", "body": "@grove fix", "user": { "id": 1, "login": "alice", "type": "User" },
             "labels": [{ "name": "bug" }, "urgent", { "color": "red" }], "state": "a new word" })
     }
 
-    fn pull(head_repository: &Value) -> Value {
+    fn sample_pull(head_repository: &Value) -> Value {
         json!({ "number": 99, "title": "Fix", "body": "Fixes #42", "user": { "id": 1, "login": "alice" }, "state": "open",
             "head": { "ref": "feature/x", "sha": "a".repeat(40), "repo": head_repository },
             "base": { "ref": "main", "sha": "b".repeat(40), "repo": { "id": 7, "full_name": "octo/shop" } } })
     }
 
-    fn with(rest: &Value) -> Value {
+    fn with_repository(rest: &Value) -> Value {
         let mut whole =
             json!({ "repository": { "id": 7, "full_name": "octo/shop", "new": [] }, "sender": null, "new": {} });
         for (key, value) in rest.as_object().unwrap() {
@@ -379,13 +389,13 @@ mod tests {
         whole
     }
 
-    /// One word for what happened.
-    fn what(event: &str, rest: &Value) -> String {
-        match happening(event, &with(rest)).what {
-            What::Said(text) => format!("said {:?}", text.place),
-            What::Closed { merged, .. } => format!("closed {merged}"),
-            What::Pushed => "pushed".to_owned(),
-            What::Other { action } => format!("other {action}"),
+    /// Returns one word for the action.
+    fn event_summary(event: &str, rest: &Value) -> String {
+        match parse_test_event(event, &with_repository(rest)).what {
+            EventAction::Said(text) => format!("said {:?}", text.place),
+            EventAction::Closed { merged, .. } => format!("closed {merged}"),
+            EventAction::Pushed => "pushed".to_owned(),
+            EventAction::Other { action } => format!("other {action}"),
         }
     }
 
@@ -396,53 +406,65 @@ mod tests {
             "original_start_line": 2, "diff_hunk": "@@" });
         let merged = json!({ "number": 99, "merged": true });
         for (event, rest, expected) in [
-            ("issues", json!({ "action": "opened", "issue": issue() }), "said Body"),
+            ("issues", json!({ "action": "opened", "issue": sample_issue() }), "said Body"),
             (
                 "issues",
-                json!({ "action": "edited", "issue": issue(), "changes": { "body": { "from": "" } } }),
+                json!({ "action": "edited", "issue": sample_issue(), "changes": { "body": { "from": "" } } }),
                 "said Body",
             ),
-            ("issues", json!({ "action": "edited", "issue": issue(), "changes": { "title": {} } }), "other edited"),
-            ("issues", json!({ "action": "closed", "issue": issue() }), "closed false"),
-            ("issues", json!({ "action": "deleted", "issue": issue() }), "closed false"),
-            ("issues", json!({ "action": "transferred", "issue": issue() }), "closed false"),
-            ("issues", json!({ "action": "labeled", "issue": issue() }), "other labeled"),
-            ("issues", json!({ "issue": issue() }), "other "),
+            (
+                "issues",
+                json!({ "action": "edited", "issue": sample_issue(), "changes": { "title": {} } }),
+                "other edited",
+            ),
+            ("issues", json!({ "action": "closed", "issue": sample_issue() }), "closed false"),
+            ("issues", json!({ "action": "deleted", "issue": sample_issue() }), "closed false"),
+            ("issues", json!({ "action": "transferred", "issue": sample_issue() }), "closed false"),
+            ("issues", json!({ "action": "labeled", "issue": sample_issue() }), "other labeled"),
+            ("issues", json!({ "issue": sample_issue() }), "other "),
             (
                 "issue_comment",
-                json!({ "action": "created", "issue": issue(), "comment": comment }),
+                json!({ "action": "created", "issue": sample_issue(), "comment": comment }),
                 "said Comment { id: 5 }",
             ),
             (
                 "issue_comment",
-                json!({ "action": "edited", "issue": issue(), "comment": comment }),
+                json!({ "action": "edited", "issue": sample_issue(), "comment": comment }),
                 "said Comment { id: 5 }",
             ),
-            ("issue_comment", json!({ "action": "deleted", "issue": issue(), "comment": comment }), "other deleted"),
-            ("pull_request", json!({ "action": "opened", "pull_request": pull(&Value::Null) }), "said Body"),
-            ("pull_request", json!({ "action": "synchronize", "pull_request": pull(&Value::Null) }), "pushed"),
-            ("pull_request", json!({ "action": "closed", "pull_request": pull(&Value::Null) }), "closed false"),
+            (
+                "issue_comment",
+                json!({ "action": "deleted", "issue": sample_issue(), "comment": comment }),
+                "other deleted",
+            ),
+            ("pull_request", json!({ "action": "opened", "pull_request": sample_pull(&Value::Null) }), "said Body"),
+            ("pull_request", json!({ "action": "synchronize", "pull_request": sample_pull(&Value::Null) }), "pushed"),
+            ("pull_request", json!({ "action": "closed", "pull_request": sample_pull(&Value::Null) }), "closed false"),
             ("pull_request", json!({ "action": "closed", "pull_request": merged }), "closed true"),
-            ("pull_request", json!({ "action": "enqueued", "pull_request": pull(&Value::Null) }), "other enqueued"),
+            (
+                "pull_request",
+                json!({ "action": "enqueued", "pull_request": sample_pull(&Value::Null) }),
+                "other enqueued",
+            ),
             (
                 "pull_request_review",
-                json!({ "action": "submitted", "pull_request": pull(&Value::Null),
+                json!({ "action": "submitted", "pull_request": sample_pull(&Value::Null),
                 "review": { "id": 8, "body": null, "state": "new" } }),
                 "said Review { id: 8 }",
             ),
             (
                 "pull_request_review",
-                json!({ "action": "dismissed", "pull_request": pull(&Value::Null),
+                json!({ "action": "dismissed", "pull_request": sample_pull(&Value::Null),
                 "review": { "id": 8 } }),
                 "other dismissed",
             ),
             (
                 "pull_request_review_comment",
-                json!({ "action": "created", "pull_request": pull(&Value::Null), "comment": lines }),
-                "said Lines { id: 6, spot: Spot { path: \"src/a.rs\", from: Some(2), to: Some(4), hunk: \"@@\" } }",
+                json!({ "action": "created", "pull_request": sample_pull(&Value::Null), "comment": lines }),
+                "said Lines { id: 6, spot: ReviewedLines { path: \"src/a.rs\", from: Some(2), to: Some(4), hunk: \"@@\" } }",
             ),
         ] {
-            assert_eq!(what(event, &rest), expected, "{event} {rest}");
+            assert_eq!(event_summary(event, &rest), expected, "{event} {rest}");
         }
     }
 
@@ -450,24 +472,26 @@ mod tests {
     fn whose_words_they_are_is_read() {
         let (alice, mallory) = (json!({ "id": 1, "login": "alice" }), json!({ "id": 9, "login": "mallory" }));
         let edit = |rest: Value| {
-            let mut payload = with(&json!({ "issue": issue(), "comment": { "id": 5, "body": "@grove", "user": alice,
-                "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z" } }));
+            let mut payload = with_repository(
+                &json!({ "issue": sample_issue(), "comment": { "id": 5, "body": "@grove", "user": alice,
+                "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z" } }),
+            );
             for (key, value) in rest.as_object().unwrap() {
                 payload[key] = value.clone();
             }
-            let What::Said(text) = happening("issue_comment", &payload).what else { panic!() };
+            let EventAction::Said(text) = parse_test_event("issue_comment", &payload).what else { panic!() };
             text.edit
         };
-        let by = |id: u64, login: &str| Edit::By(Some(User { id, login: login.to_owned() }));
+        let by = |id: u64, login: &str| TextEdit::By(Some(GithubUser { id, login: login.to_owned() }));
         for (rest, expected) in [
-            (json!({ "action": "created", "sender": alice }), Edit::Original),
-            (json!({ "action": "created", "sender": null }), Edit::Original),
+            (json!({ "action": "created", "sender": alice }), TextEdit::Original),
+            (json!({ "action": "created", "sender": null }), TextEdit::Original),
             (json!({ "action": "created", "sender": mallory }), by(9, "mallory")),
             (json!({ "action": "edited", "sender": alice }), by(1, "alice")),
             (json!({ "action": "edited", "sender": mallory }), by(9, "mallory")),
-            (json!({ "action": "edited", "sender": null }), Edit::NotTold { unchanged: false }),
-            (json!({ "action": "edited", "sender": { "login": "alice" } }), Edit::NotTold { unchanged: false }),
-            (json!({ "action": "created", "found_by_asking": true }), Edit::NotTold { unchanged: true }),
+            (json!({ "action": "edited", "sender": null }), TextEdit::NotTold { unchanged: false }),
+            (json!({ "action": "edited", "sender": { "login": "alice" } }), TextEdit::NotTold { unchanged: false }),
+            (json!({ "action": "created", "found_by_asking": true }), TextEdit::NotTold { unchanged: true }),
         ] {
             assert_eq!(edit(rest.clone()), expected, "{rest}");
         }
@@ -476,22 +500,27 @@ mod tests {
     #[test]
     fn users_and_forks_may_be_gone() {
         let of = |head: Value| {
-            let happening =
-                happening("pull_request", &with(&json!({ "action": "opened", "pull_request": pull(&head) })));
-            let PullKnown::Seen(pull) = happening.thread.pull else { panic!() };
+            let happening = parse_test_event(
+                "pull_request",
+                &with_repository(&json!({ "action": "opened", "pull_request": sample_pull(&head) })),
+            );
+            let PullKnowledge::Seen(pull) = happening.thread.pull else { panic!() };
             pull
         };
         let same = of(json!({ "id": 7, "full_name": "octo/shop" }));
-        assert!(!same.is_from_fork() && same.branch().unwrap().as_str() == "feature/x" && same.head_sha().is_some());
+        assert!(
+            !same.is_from_fork() && same.head_branch().unwrap().as_str() == "feature/x" && same.head_sha().is_some()
+        );
         assert!(of(json!({ "id": 8, "full_name": "octo/shop" })).is_from_fork(), "the id counts");
         assert!(!of(json!({ "full_name": "Octo/Shop" })).is_from_fork());
         assert!(of(Value::Null).is_from_fork());
         assert!(of(json!({})).is_from_fork());
 
         for user in [Value::Null, json!({}), json!("alice"), json!({ "id": "1", "login": 3 })] {
-            let mut issue = issue();
+            let mut issue = sample_issue();
             issue["user"] = user;
-            let happening = happening("issues", &with(&json!({ "action": "opened", "issue": issue })));
+            let happening =
+                parse_test_event("issues", &with_repository(&json!({ "action": "opened", "issue": issue })));
             assert_eq!(happening.thread.author, None);
             assert_eq!(happening.thread.labels, ["bug", "urgent"]);
         }
@@ -499,18 +528,18 @@ mod tests {
 
     #[test]
     fn an_issue_may_be_a_pull_request() {
-        let mut issue = issue();
+        let mut issue = sample_issue();
         issue["pull_request"] = json!({ "url": "…" });
         let comment = json!({ "action": "created", "issue": issue, "comment": { "id": 5 } });
-        let happening = happening("issue_comment", &with(&comment));
-        assert!(matches!(happening.thread.pull, PullKnown::Unseen) && happening.thread.is_pull());
-        assert!(matches!(&happening.what, What::Said(text) if text.body.is_empty() && text.author.is_none()));
+        let happening = parse_test_event("issue_comment", &with_repository(&comment));
+        assert!(matches!(happening.thread.pull, PullKnowledge::Unseen) && happening.thread.is_pull());
+        assert!(matches!(&happening.what, EventAction::Said(text) if text.body.is_empty() && text.author.is_none()));
     }
 
     #[test]
     fn nonsense_is_told_from_what_is_not_for_us() {
-        assert!(matches!(read("ping", b"{\"zen\":\"x\"}"), Ok(Delivered::Ping)));
-        assert!(matches!(read("star", b"{}"), Ok(Delivered::Ignored(why)) if why.contains("star")));
+        assert!(matches!(parse_delivery("ping", b"{\"zen\":\"x\"}"), Ok(ParsedDelivery::Ping)));
+        assert!(matches!(parse_delivery("star", b"{}"), Ok(ParsedDelivery::Ignored(why)) if why.contains("star")));
         for (event, payload) in [
             ("ping", "{"),
             ("star", "nonsense"),
@@ -522,7 +551,7 @@ mod tests {
             ("issues", r#"{"action":"opened","repository":{"full_name":"octo/shop"},"issue":{"number":-1}}"#),
             ("issue_comment", r#"{"action":"created","repository":{"full_name":"octo/shop"},"issue":{"number":1}}"#),
         ] {
-            assert!(read(event, payload.as_bytes()).is_err(), "{event} {payload}");
+            assert!(parse_delivery(event, payload.as_bytes()).is_err(), "{event} {payload}");
         }
     }
 }

@@ -1,18 +1,19 @@
-//! Who is spoken to: `@name` as a whole word outside code.
+//! Mentions: `@name` as a whole word outside code.
 //!
-//! The words that people write are looked through for the bot's name, and it is taken out of them;
-//! what an agent writes is changed so that it calls nobody.
+//! The bot's name is found in the text of people and removed from it; the text of an agent is changed so
+//! that it mentions no account.
 
 use std::ops::Range;
 
-use crate::markdown::Layers;
+use crate::markdown::MarkdownLayers;
 
-/// The name that people call, without its `@`.
+/// The name that people mention, without its `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BotName(String);
 
 impl BotName {
-    /// `grove`, `@grove` and `grove[bot]` are one name; `None` for what no account can be called.
+    /// Parses a name: `grove`, `@grove` and `grove[bot]` are the same; `None` if no account can have the
+    /// name.
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.trim();
         let name = name.strip_prefix('@').unwrap_or(name);
@@ -25,16 +26,17 @@ impl BotName {
         &self.0
     }
 
-    /// Whether a text calls the bot.
+    /// Tells whether a text mentions the bot.
     pub fn is_in(&self, text: &str) -> bool {
-        let layers = Layers::of(text);
-        self.places(text).any(|place| layers.is_prose(place.start))
+        let layers = MarkdownLayers::from_text(text);
+        self.mention_ranges(text).any(|place| layers.is_prose(place.start))
     }
 
-    /// The text without the calls, as the agent gets it; `None` if it calls nobody.
+    /// Returns the text without the mentions, as the agent gets it; `None` if it does not mention the bot.
     pub fn taken_out_of(&self, text: &str) -> Option<String> {
-        let layers = Layers::of(text);
-        let places: Vec<Range<usize>> = self.places(text).filter(|place| layers.is_prose(place.start)).collect();
+        let layers = MarkdownLayers::from_text(text);
+        let places: Vec<Range<usize>> =
+            self.mention_ranges(text).filter(|place| layers.is_prose(place.start)).collect();
         if places.is_empty() {
             return None;
         }
@@ -44,7 +46,7 @@ impl BotName {
             at = place.end;
             let rest = &text[at..];
             if out.trim().is_empty() {
-                // A call at the beginning takes its comma along.
+                // A mention at the beginning is removed with its comma.
                 at += rest.len() - rest.trim_start_matches([',', ':', ';', '!', ' ', '\t']).len();
             } else if out.ends_with([' ', '\t']) && !rest.starts_with(|c: char| c.is_alphanumeric()) {
                 // No gap is left behind.
@@ -55,8 +57,8 @@ impl BotName {
         Some(out.trim().to_owned())
     }
 
-    /// Every place where the name stands as a whole word, code or not.
-    fn places<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+    /// Returns every place of the name as a whole word, in code or not.
+    fn mention_ranges<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
         text.match_indices('@').filter_map(|(at, _)| {
             let after = &text[at + 1..];
             let (name, rest) = after.split_at_checked(self.0.len())?;
@@ -72,9 +74,9 @@ impl BotName {
     }
 }
 
-/// Whether an `@` behind this text belongs to an e-mail address, a path or a handle.
+/// Tells whether an `@` after this text belongs to an e-mail address, a path or a handle.
 fn continues_address(before: &str) -> bool {
-    // `_@grove_` is a call that leans to the right.
+    // `_@grove_` is a mention in italics.
     let before = before.trim_end_matches('_');
     let mut back = before.chars().rev();
     match back.next() {
@@ -85,7 +87,7 @@ fn continues_address(before: &str) -> bool {
     }
 }
 
-/// Whether a name goes on: `@grove-dev`, `@grove/team`, `@grove.dev`, `@grove@host`.
+/// Tells whether a name continues: `@grove-dev`, `@grove/team`, `@grove.dev`, `@grove@host`.
 fn continues_name(rest: &str) -> bool {
     let mut ahead = rest.trim_start_matches('_').chars();
     match ahead.next() {
@@ -96,36 +98,37 @@ fn continues_name(rest: &str) -> bool {
     }
 }
 
-/// A letter of a word. Scripts without case are written without spaces: `请@grove看看` is a call.
+/// Tells whether a character belongs to a word. Scripts without case are written without spaces: `请@grove看看`
+/// is a mention.
 fn of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c.is_lowercase() || c.is_uppercase()
 }
 
-/// What stands behind an `@` that calls nobody; nobody sees it.
-const SILENT: char = '\u{200b}';
+/// The invisible character after an `@` that prevents a mention.
+const MENTION_BREAKER: char = '\u{200b}';
 
-/// The text with every `@name` outside code made to call nobody. GitHub looks for names in the page
-/// that it makes of the text, so an `@` that is written as an entity counts too.
-pub fn silenced(text: &str) -> String {
-    let layers = Layers::of(text);
+/// Changes every `@name` outside code so that it mentions no account. GitHub looks for names in the rendered
+/// page, so an `@` that is written as an entity counts too.
+pub fn silence_mentions(text: &str) -> String {
+    let layers = MarkdownLayers::from_text(text);
     let (mut out, mut at) = (String::with_capacity(text.len() + 16), 0);
     while let Some(c) = text[at..].chars().next() {
-        let sign = if c == '&' { entity(&text[at..]) } else { (c == '@').then_some(1) };
+        let sign = if c == '&' { at_entity_length(&text[at..]) } else { (c == '@').then_some(1) };
         let end = at + sign.unwrap_or(c.len_utf8());
         out.push_str(&text[at..end]);
-        // An e-mail address calls nobody, and stays as it is.
+        // An e-mail address is not a mention, and stays unchanged.
         let address = text[..at].ends_with(|before: char| before.is_ascii_alphanumeric());
         let alone = text[end..].chars().next().is_none_or(char::is_whitespace);
         if sign.is_some() && !address && !alone && !layers.is_code(at) {
-            out.push(SILENT);
+            out.push(MENTION_BREAKER);
         }
         at = end;
     }
     out
 }
 
-/// The length of an `@` as an entity that the text begins with.
-fn entity(text: &str) -> Option<usize> {
+/// Returns the length of the entity for `@` that the text begins with.
+fn at_entity_length(text: &str) -> Option<usize> {
     let body = &text[1..text.bytes().take(12).position(|byte| byte == b';')?];
     let number = body.strip_prefix('#');
     let number = number.and_then(|number| match number.strip_prefix(['x', 'X']) {
@@ -141,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn grove() -> BotName {
+    fn grove_bot() -> BotName {
         BotName::parse("@grove").unwrap()
     }
 
@@ -169,7 +172,7 @@ mod tests {
             "<details>\n@grove fix\n</details>",
             "| a |\n|---|\n| @grove |",
         ] {
-            assert!(grove().is_in(text), "{text}");
+            assert!(grove_bot().is_in(text), "{text}");
         }
         for text in [
             "",
@@ -201,7 +204,7 @@ mod tests {
             "@groveé",
             "é@grove",
         ] {
-            assert!(!grove().is_in(text), "{text}");
+            assert!(!grove_bot().is_in(text), "{text}");
         }
     }
 
@@ -223,9 +226,9 @@ mod tests {
             ("@grove", ""),
             ("@grove ask @alice", "ask @alice"),
         ] {
-            assert_eq!(grove().taken_out_of(text).as_deref(), Some(left), "{text}");
+            assert_eq!(grove_bot().taken_out_of(text).as_deref(), Some(left), "{text}");
         }
-        assert_eq!(grove().taken_out_of("fix me@grove.dev"), None);
+        assert_eq!(grove_bot().taken_out_of("fix me@grove.dev"), None);
     }
 
     #[test]
@@ -246,14 +249,14 @@ mod tests {
             ),
             ("@&#98;ob", "@\u{200b}&#98;ob"),
         ] {
-            assert_eq!(silenced(text), left, "{text}");
+            assert_eq!(silence_mentions(text), left, "{text}");
         }
     }
 
     #[test]
     fn a_name_is_one_that_an_account_can_have() {
         for name in ["grove", "@grove", " grove ", "grove[bot]"] {
-            assert_eq!(BotName::parse(name), Some(grove()), "{name}");
+            assert_eq!(BotName::parse(name), Some(grove_bot()), "{name}");
         }
         for name in ["", "@", "a b", "a/b", "@@grove", "grové"] {
             assert_eq!(BotName::parse(name), None, "{name}");
@@ -263,14 +266,14 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_silenced_calls_the_bot(text in "([@` \n(.>~a-]|grove|```|<!--|-->|    ){0,40}") {
-            let silent = silenced(&text);
-            prop_assert!(!grove().is_in(&silent), "{silent:?}");
-            prop_assert_eq!(silent.replace(SILENT, ""), text);
+            let silent = silence_mentions(&text);
+            prop_assert!(!grove_bot().is_in(&silent), "{silent:?}");
+            prop_assert_eq!(silent.replace(MENTION_BREAKER, ""), text);
         }
 
         #[test]
         fn nothing_is_left_of_a_call(text in "([@` \n(.,>~a-]|grove|```|    ){0,40}") {
-            if let Some(left) = grove().taken_out_of(&text) {
+            if let Some(left) = grove_bot().taken_out_of(&text) {
                 prop_assert!(left.len() < text.len());
             }
         }

@@ -1,4 +1,4 @@
-//! What GitHub sends becomes a message, or a reason why it is not one.
+//! Turns the events of GitHub into messages, or into a reason why they are ignored.
 
 pub mod access;
 pub mod classify;

@@ -1,14 +1,14 @@
-//! Whether a delivery is GitHub's: HMAC SHA-256 over the raw body, compared in constant time.
+//! Verifies that a delivery comes from GitHub: HMAC SHA-256 over the raw body, compared in constant time.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// What the header `X-Hub-Signature-256` carries.
+/// The value of the header `X-Hub-Signature-256`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signature([u8; 32]);
+pub struct WebhookSignature([u8; 32]);
 
-impl Signature {
-    /// `sha256=` and 64 hexadecimal digits; anything else is none.
+impl WebhookSignature {
+    /// Parses `sha256=` and 64 hexadecimal digits; anything else is `None`.
     pub fn parse(header: &[u8]) -> Option<Self> {
         let digits: &[u8; 64] = header.strip_prefix(b"sha256=")?.try_into().ok()?;
         let mut bytes = [0; 32];
@@ -20,26 +20,26 @@ impl Signature {
     }
 }
 
-/// The webhook secrets that hold at the moment: one, or several while they are being changed.
+/// The currently valid webhook secrets: one, or several during a change.
 #[derive(Clone)]
-pub struct Secrets(Vec<Hmac<Sha256>>);
+pub struct WebhookSecrets(Vec<Hmac<Sha256>>);
 
-impl Secrets {
-    /// Empty ones do not count: everybody knows those.
+impl WebhookSecrets {
+    /// Creates the list without empty secrets, which every sender could guess.
     pub fn new<T: AsRef<str>>(secrets: impl IntoIterator<Item = T>) -> Self {
         let given = secrets.into_iter();
         let keys = given.filter(|secret| !secret.as_ref().is_empty());
         Self(keys.filter_map(|secret| Hmac::new_from_slice(secret.as_ref().as_bytes()).ok()).collect())
     }
 
-    /// Without a secret nothing is ever accepted.
+    /// Tells whether there is no secret; then no delivery is ever accepted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether one of the secrets made this signature of these bytes.
-    pub fn made(&self, signature: Signature, body: &[u8]) -> bool {
-        // All are tried, so that the time says nothing about which one fits.
+    /// Tells whether one of the secrets made this signature of these bytes.
+    pub fn matches_signature(&self, signature: WebhookSignature, body: &[u8]) -> bool {
+        // All secrets are tried, so that the time does not tell which one matches.
         self.0.iter().fold(false, |fits, key| {
             let mac = key.clone().chain_update(body);
             mac.verify_slice(&signature.0).is_ok() | fits
@@ -47,7 +47,7 @@ impl Secrets {
     }
 }
 
-impl std::fmt::Debug for Secrets {
+impl std::fmt::Debug for WebhookSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Secrets({})", self.0.len())
     }
@@ -60,27 +60,28 @@ mod tests {
     use super::*;
 
     // The example of GitHub's own documentation.
-    const SECRET: &str = "It's a Secret to Everybody";
-    const BODY: &[u8] = b"Hello, World!";
-    const HEADER: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    const TEST_SECRET: &str = "It's a Secret to Everybody";
+    const TEST_BODY: &[u8] = b"Hello, World!";
+    const TEST_HEADER: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-    fn accepted(secrets: &[&str], header: &str, body: &[u8]) -> bool {
-        Signature::parse(header.as_bytes()).is_some_and(|signature| Secrets::new(secrets).made(signature, body))
+    fn is_accepted(secrets: &[&str], header: &str, body: &[u8]) -> bool {
+        WebhookSignature::parse(header.as_bytes())
+            .is_some_and(|signature| WebhookSecrets::new(secrets).matches_signature(signature, body))
     }
 
     #[test]
     fn githubs_own_example_is_accepted_with_any_of_the_secrets() {
-        assert!(accepted(&[SECRET], HEADER, BODY));
-        assert!(accepted(&["new", SECRET], HEADER, BODY));
-        assert!(accepted(&[SECRET, "new"], HEADER, BODY));
+        assert!(is_accepted(&[TEST_SECRET], TEST_HEADER, TEST_BODY));
+        assert!(is_accepted(&["new", TEST_SECRET], TEST_HEADER, TEST_BODY));
+        assert!(is_accepted(&[TEST_SECRET, "new"], TEST_HEADER, TEST_BODY));
     }
 
     #[test]
     fn everything_else_is_refused() {
-        assert!(!accepted(&["other"], HEADER, BODY));
-        assert!(!accepted(&[], HEADER, BODY));
-        assert!(!accepted(&[SECRET], HEADER, b"Hello, World"));
-        let digest = &HEADER["sha256=".len()..];
+        assert!(!is_accepted(&["other"], TEST_HEADER, TEST_BODY));
+        assert!(!is_accepted(&[], TEST_HEADER, TEST_BODY));
+        assert!(!is_accepted(&[TEST_SECRET], TEST_HEADER, b"Hello, World"));
+        let digest = &TEST_HEADER["sha256=".len()..];
         for header in [
             String::new(),
             digest.to_owned(),
@@ -94,32 +95,32 @@ mod tests {
             format!("sha256={}", digest.replace('7', "g")),
             format!("sha256=+{}", &digest[1..]),
         ] {
-            assert!(!accepted(&[SECRET], &header, BODY), "{header}");
+            assert!(!is_accepted(&[TEST_SECRET], &header, TEST_BODY), "{header}");
         }
     }
 
     #[test]
     fn a_secret_that_everybody_knows_is_none() {
-        let empty = Secrets::new([""]);
+        let empty = WebhookSecrets::new([""]);
         assert!(empty.is_empty());
-        let mac = Hmac::<Sha256>::new_from_slice(b"").unwrap().chain_update(BODY).finalize().into_bytes();
-        assert!(!empty.made(Signature(mac.into()), BODY));
+        let mac = Hmac::<Sha256>::new_from_slice(b"").unwrap().chain_update(TEST_BODY).finalize().into_bytes();
+        assert!(!empty.matches_signature(WebhookSignature(mac.into()), TEST_BODY));
     }
 
     proptest! {
         #[test]
-        fn one_changed_byte_is_refused(at in 0..BODY.len(), change in 1u8.., digit in 7usize..71) {
-            let mut body = BODY.to_vec();
+        fn one_changed_byte_is_refused(at in 0..TEST_BODY.len(), change in 1u8.., digit in 7usize..71) {
+            let mut body = TEST_BODY.to_vec();
             body[at] ^= change;
-            prop_assert!(!accepted(&[SECRET], HEADER, &body));
-            let mut header = HEADER.to_owned().into_bytes();
+            prop_assert!(!is_accepted(&[TEST_SECRET], TEST_HEADER, &body));
+            let mut header = TEST_HEADER.to_owned().into_bytes();
             header[digit] = if header[digit] == b'0' { b'1' } else { b'0' };
-            prop_assert!(!accepted(&[SECRET], &String::from_utf8(header).unwrap(), BODY));
+            prop_assert!(!is_accepted(&[TEST_SECRET], &String::from_utf8(header).unwrap(), TEST_BODY));
         }
 
         #[test]
         fn no_header_panics(header in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Signature::parse(&header);
+            let _ = WebhookSignature::parse(&header);
         }
     }
 }

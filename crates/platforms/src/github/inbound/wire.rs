@@ -1,44 +1,44 @@
-//! GitHub's JSON, as its webhooks and its API write it: only what we look at, and of that only what
-//! cannot be missing is required.
+//! GitHub's JSON, as its webhooks and its API write it: only the fields that we use, and only those that we
+//! need are required.
 
 use grove_model::{BranchName, CommitSha, PullRequestInfo};
 use serde::{Deserialize, Deserializer};
 
-use crate::github::inbound::event::Spot;
+use crate::github::inbound::event::ReviewedLines;
 
 /// The payload of a webhook.
 #[derive(Debug, Deserialize)]
-pub struct Delivery {
+pub struct WebhookPayload {
     pub action: Option<String>,
-    pub repository: Option<Repository>,
-    pub installation: Option<Id>,
-    /// The account that did what the webhook tells of.
+    pub repository: Option<RepositoryPayload>,
+    pub installation: Option<IdPayload>,
+    /// The account that caused the event.
     #[serde(default, deserialize_with = "or_nothing")]
-    pub sender: Option<User>,
-    /// Not GitHub's: set by us in what was found by asking, which tells of no sender.
+    pub sender: Option<GithubUser>,
+    /// Not GitHub's: we set it for events that were found by polling, which have no sender.
     #[serde(default)]
     pub found_by_asking: bool,
-    pub issue: Option<Issue>,
-    pub pull_request: Option<Pull>,
-    pub comment: Option<Comment>,
-    pub review: Option<Comment>,
+    pub issue: Option<IssuePayload>,
+    pub pull_request: Option<PullRequestPayload>,
+    pub comment: Option<CommentPayload>,
+    pub review: Option<CommentPayload>,
     #[serde(default, deserialize_with = "or_nothing")]
-    pub changes: Changes,
+    pub changes: ChangesPayload,
 }
 
-/// What an edit changed; a part that it did not change is not there.
+/// The parts that an edit changed; unchanged parts are absent.
 #[derive(Debug, Default, Deserialize)]
-pub struct Changes {
+pub struct ChangesPayload {
     pub body: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Id {
+pub struct IdPayload {
     pub id: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub struct Repository {
+pub struct RepositoryPayload {
     pub id: Option<u64>,
     pub full_name: String,
     pub html_url: Option<String>,
@@ -46,51 +46,51 @@ pub struct Repository {
     pub default_branch: Option<String>,
 }
 
-/// An account: a person's, an App's, an organisation's.
+/// An account of a person, an App, or an organisation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct User {
+pub struct GithubUser {
     pub id: u64,
     pub login: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub struct Issue {
+pub struct IssuePayload {
     pub number: u64,
     pub node_id: Option<String>,
     pub title: Option<String>,
     pub body: Option<String>,
     #[serde(default, deserialize_with = "or_nothing")]
-    pub user: Option<User>,
+    pub user: Option<GithubUser>,
     #[serde(default, deserialize_with = "or_nothing")]
-    pub labels: Vec<Label>,
+    pub labels: Vec<LabelPayload>,
     pub state: Option<String>,
     pub created_at: Option<String>,
     pub updated_at: Option<String>,
     pub closed_at: Option<String>,
-    /// There, whatever it holds, if the issue is a pull request.
-    pub pull_request: Option<Merged>,
+    /// Present, whatever it contains, if the issue is a pull request.
+    pub pull_request: Option<MergePayload>,
 }
 
-/// What an issue that is a pull request says about that.
+/// The pull request data of an issue.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Merged {
+pub struct MergePayload {
     pub merged_at: Option<String>,
 }
 
-/// A name, or something that has one.
+/// A name, or an object that has one.
 #[derive(Clone, Debug)]
-pub struct Label {
+pub struct LabelPayload {
     pub name: Option<String>,
 }
 
 /// A comment, a comment on lines, or a review.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Comment {
+pub struct CommentPayload {
     pub id: u64,
     pub node_id: Option<String>,
     pub body: Option<String>,
     #[serde(default, deserialize_with = "or_nothing")]
-    pub user: Option<User>,
+    pub user: Option<GithubUser>,
     pub created_at: Option<String>,
     pub updated_at: Option<String>,
     pub submitted_at: Option<String>,
@@ -103,17 +103,17 @@ pub struct Comment {
     diff_hunk: Option<String>,
 }
 
-impl Comment {
+impl CommentPayload {
     /// Tells whether its times say that it was never changed. A review has no such times.
     pub fn looks_unchanged(&self) -> bool {
         is_unchanged(self.created_at.as_deref(), self.updated_at.as_deref())
     }
 
-    /// The lines that it is about; those of the commit that it was written on if they are gone.
-    pub fn spot(&self) -> Spot {
+    /// Returns the lines that it is about; if they are gone, those of the commit that it was written on.
+    pub fn commented_lines(&self) -> ReviewedLines {
         let to = self.line.or(self.original_line);
         let from = if self.line.is_some() { self.start_line } else { self.original_start_line };
-        Spot {
+        ReviewedLines {
             path: self.path.clone().unwrap_or_default(),
             from: from.or(to),
             to,
@@ -123,15 +123,15 @@ impl Comment {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub struct Pull {
+pub struct PullRequestPayload {
     pub number: u64,
     pub node_id: Option<String>,
     pub title: Option<String>,
     pub body: Option<String>,
     #[serde(default, deserialize_with = "or_nothing")]
-    pub user: Option<User>,
+    pub user: Option<GithubUser>,
     #[serde(default, deserialize_with = "or_nothing")]
-    pub labels: Vec<Label>,
+    pub labels: Vec<LabelPayload>,
     pub state: Option<String>,
     pub merged: Option<bool>,
     pub merged_at: Option<String>,
@@ -139,32 +139,32 @@ pub struct Pull {
     pub created_at: Option<String>,
     pub updated_at: Option<String>,
     pub closed_at: Option<String>,
-    head: Option<End>,
-    base: Option<End>,
+    head: Option<PullBranch>,
+    base: Option<PullBranch>,
 }
 
 /// One of the two branches of a pull request.
 #[derive(Clone, Debug, Deserialize)]
-struct End {
+struct PullBranch {
     #[serde(rename = "ref")]
     branch: Option<String>,
     sha: Option<String>,
-    repo: Option<EndRepository>,
+    repo: Option<PullBranchRepository>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct EndRepository {
+struct PullBranchRepository {
     id: Option<u64>,
     full_name: Option<String>,
 }
 
-impl Pull {
+impl PullRequestPayload {
     pub fn is_merged(&self) -> bool {
         self.merged == Some(true) || self.merged_at.is_some()
     }
 
-    /// What the record keeps of it; `None` without its address.
-    pub fn info(&self) -> Option<PullRequestInfo> {
+    /// Returns the data for the environment's record; `None` without the address.
+    pub fn pull_request_info(&self) -> Option<PullRequestInfo> {
         let state = if self.is_merged() { "merged" } else { self.state.as_deref().unwrap_or("open") };
         Some(PullRequestInfo {
             number: self.number,
@@ -177,8 +177,8 @@ impl Pull {
         })
     }
 
-    /// `None` for what git would not take.
-    pub fn branch(&self) -> Option<BranchName> {
+    /// Returns the branch; `None` if git would not accept the name.
+    pub fn head_branch(&self) -> Option<BranchName> {
         BranchName::parse(self.head.as_ref()?.branch.as_deref()?).ok()
     }
 
@@ -190,10 +190,10 @@ impl Pull {
         BranchName::parse(self.base.as_ref()?.branch.as_deref()?).ok()
     }
 
-    /// Whether its branch is in another repository, or in one that is gone. Where that is not said
-    /// it counts as such: a branch of the same name here may be somebody else's work.
+    /// Tells whether the branch is in another repository, or in one that is gone. If that is unknown it
+    /// counts as such: a branch of the same name here may be the work of another person.
     pub fn is_from_fork(&self) -> bool {
-        let repository = |end: &Option<End>| end.as_ref().and_then(|end| end.repo.clone());
+        let repository = |end: &Option<PullBranch>| end.as_ref().and_then(|end| end.repo.clone());
         let (Some(head), Some(base)) = (repository(&self.head), repository(&self.base)) else { return true };
         match (head.id, base.id) {
             (Some(head), Some(base)) => head != base,
@@ -205,7 +205,7 @@ impl Pull {
     }
 }
 
-impl<'de> Deserialize<'de> for Label {
+impl<'de> Deserialize<'de> for LabelPayload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         let name = value.as_str().or_else(|| value.get("name").and_then(serde_json::Value::as_str));
@@ -213,12 +213,12 @@ impl<'de> Deserialize<'de> for Label {
     }
 }
 
-/// Tells whether a text that was written then and updated then was never changed. GitHub's times are in seconds.
+/// Tells whether a text with these times was never changed. GitHub's times are in seconds.
 pub fn is_unchanged(created_at: Option<&str>, updated_at: Option<&str>) -> bool {
     created_at.is_some() && created_at == updated_at
 }
 
-/// What is not as we know it counts as nothing.
+/// Reads a value that does not have the expected form as the default.
 fn or_nothing<'de, D: Deserializer<'de>, T: Default + serde::de::DeserializeOwned>(
     deserializer: D,
 ) -> Result<T, D::Error> {

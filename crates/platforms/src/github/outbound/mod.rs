@@ -1,3 +1,3 @@
-//! What is said goes to GitHub as comments.
+//! Posts answers to GitHub as comments.
 
 pub mod comments;

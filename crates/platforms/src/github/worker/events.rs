@@ -1,37 +1,37 @@
-//! Works off what was kept: the threads side by side, each in its order.
+//! Handles stored events: threads in parallel, the events of each thread in order.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use grove_environments::lease::{LEASE, is_gone, this_process};
-use grove_model::{Moment, Owner};
+use grove_environments::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
+use grove_model::{Moment, ProcessOwner};
 use grove_store::{RawEvent, StoreError};
 use jiff::SignedDuration;
 use tokio::sync::watch;
 
-use crate::github::adapter::Adapter;
-use crate::github::api::{ApiError, Github, Retry};
-use crate::github::inbound::classify::GITHUB;
-use crate::github::inbound::event::{Delivered, read};
+use crate::github::adapter::GithubAdapter;
+use crate::github::api::{ApiError, GithubClient, RetryAdvice};
+use crate::github::inbound::classify::GITHUB_PLATFORM;
+use crate::github::inbound::event::{ParsedDelivery, parse_delivery};
 
-/// How often is looked without being told to.
-const LOOK: Duration = Duration::from_secs(2);
-/// How much is looked at together.
-const TOGETHER: i64 = 100;
-/// How many threads are worked on at once.
-const AT_ONCE: usize = 8;
-/// After so many tries, which is a week, something that only ever fails is given up.
-const TRIES: i64 = 2_000;
-/// GitHub is left alone for no longer than that because of one thing that it does not answer.
-const REST: SignedDuration = SignedDuration::from_secs(10);
-/// What comes after a failure, doubled each time, and at most; in seconds.
-const PAUSE: (i64, i64) = (2, 300);
+/// The interval of polling the store without a notification.
+const EVENT_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The number of events that are loaded at once.
+const EVENT_BATCH_SIZE: i64 = 100;
+/// The number of threads that are handled at once.
+const MAX_CONCURRENT_THREADS: usize = 8;
+/// An event that only ever fails is given up after this many attempts, which take a week.
+const MAX_EVENT_ATTEMPTS: i64 = 2_000;
+/// The maximum pause of all requests because of a single event that GitHub does not answer.
+const MAX_SINGLE_EVENT_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
+/// The delay after the first failure, doubled each time, and its maximum; in seconds.
+const RETRY_DELAY_RANGE_SECS: (i64, i64) = (2, 300);
 
-/// Why an event is not worked off.
+/// The reason why an event is not handled.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Stuck {
+pub(crate) enum EventError {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error(transparent)]
@@ -40,17 +40,21 @@ pub(crate) enum Stuck {
     Hopeless(String),
 }
 
-pub(crate) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: watch::Receiver<bool>) {
+pub(crate) async fn run_event_worker(
+    adapter: &Arc<GithubAdapter>,
+    github: &GithubClient,
+    mut ending: watch::Receiver<bool>,
+) {
     let mut failures = 0;
     while !*ending.borrow_and_update() {
-        let rest = adapter.rest().saturating_duration_since(Instant::now());
+        let rest = adapter.backoff_until().saturating_duration_since(Instant::now());
         if rest.is_zero() {
-            if adapter.us().account.is_none() {
+            if adapter.bot_identity().account.is_none() {
                 failures = if adapter.learn_who_we_are(github, failures).await { 0 } else { failures + 1 };
                 continue;
             }
-            match adapter.work_off(github).await {
-                // There may be more behind it.
+            match adapter.process_waiting_events(github).await {
+                // There may be more events.
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => tracing::warn!("what GitHub told could not be looked at: {error}"),
@@ -58,15 +62,16 @@ pub(crate) async fn serve(adapter: &Arc<Adapter>, github: &Github, mut ending: w
         }
         tokio::select! {
             () = adapter.new.notified(), if rest.is_zero() => {}
-            () = tokio::time::sleep(if rest.is_zero() { LOOK } else { rest }) => {}
+            () = tokio::time::sleep(if rest.is_zero() { EVENT_POLL_INTERVAL } else { rest }) => {}
             _ = ending.changed() => {}
         }
     }
 }
 
-impl Adapter {
-    /// Nothing is asked of GitHub before this: it asked for that, or did not answer.
-    pub(crate) fn rest(&self) -> Instant {
+impl GithubAdapter {
+    /// Returns the end of the pause: no request is sent before it, because GitHub asked for that or did not
+    /// answer.
+    pub(crate) fn backoff_until(&self) -> Instant {
         *self.rest_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,13 +81,14 @@ impl Adapter {
         *rest = until.max(*rest);
     }
 
-    /// Whether that is known now; if not, all of it waits.
-    async fn learn_who_we_are(&self, github: &Github, failures: i64) -> bool {
-        match github.whoami().await {
+    /// Looks up our own account. Returns whether it is known now; if not, all events wait.
+    async fn learn_who_we_are(&self, github: &GithubClient, failures: i64) -> bool {
+        match github.current_account().await {
             Ok(account) => {
                 tracing::info!("on GitHub as {}", account.name);
                 self.is_connected(&account.name).await;
-                // An App that is installed nowhere has no account yet, and nobody who could call it.
+                // An App that is not installed anywhere has no account yet, and no user who could mention
+                // it.
                 let unknown = account.user.is_none();
                 self.us.send_modify(|us| us.account = account.user);
                 if unknown {
@@ -95,27 +101,29 @@ impl Adapter {
             }
             Err(error) => {
                 tracing::warn!("who we are on GitHub is not known yet: {error}");
-                self.is("failing", &error.to_string()).await;
-                self.rest_for(pause(&error, failures).unwrap_or(SignedDuration::from_secs(PAUSE.1)));
+                self.record_state("failing", &error.to_string()).await;
+                self.rest_for(
+                    retry_delay(&error, failures).unwrap_or(SignedDuration::from_secs(RETRY_DELAY_RANGE_SECS.1)),
+                );
                 false
             }
         }
     }
 
-    /// Works off what waits; whether anything came to its end.
-    async fn work_off(&self, github: &Github) -> Result<bool, StoreError> {
+    /// Handles waiting events. Returns whether any of them was finished.
+    async fn process_waiting_events(&self, github: &GithubClient) -> Result<bool, StoreError> {
         let (mut after, mut stuck) = (None, HashSet::new());
         loop {
-            let waiting = self.talks.store.waiting_events(GITHUB, after, TOGETHER).await?;
+            let waiting = self.talks.store.waiting_events(GITHUB_PLATFORM, after, EVENT_BATCH_SIZE).await?;
             after = waiting.last().map(|last| last.id);
-            let is_last = waiting.len() < usize::try_from(TOGETHER).unwrap_or(usize::MAX);
+            let is_last = waiting.len() < usize::try_from(EVENT_BATCH_SIZE).unwrap_or(usize::MAX);
             let threads = by_thread(waiting).into_iter().filter(|(thread, _)| !stuck.contains(thread));
             let worked = futures_util::stream::iter(threads.collect::<Vec<_>>())
                 .map(|(thread, events)| async move {
-                    let done = self.thread(github, &events).await?;
+                    let done = self.process_thread_events(github, &events).await?;
                     Ok((done, (done < events.len()).then_some(thread)))
                 })
-                .buffer_unordered(AT_ONCE)
+                .buffer_unordered(MAX_CONCURRENT_THREADS)
                 .collect::<Vec<Result<(usize, Option<String>), StoreError>>>()
                 .await;
             let mut any = false;
@@ -124,47 +132,47 @@ impl Adapter {
                 any |= done > 0;
                 stuck.extend(unfinished);
             }
-            // What stands before the rest must not hide it.
-            if any || is_last || self.rest() > Instant::now() {
+            // Events that cannot be handled must not hide those after them.
+            if any || is_last || self.backoff_until() > Instant::now() {
                 return Ok(any);
             }
         }
     }
 
-    /// The events of one thread, in their order: what cannot be done now keeps the rest waiting.
-    /// How many came to their end.
-    async fn thread(&self, github: &Github, events: &[RawEvent]) -> Result<usize, StoreError> {
+    /// Handles the events of one thread in order: one that cannot be handled now blocks the following ones.
+    /// Returns how many were finished.
+    async fn process_thread_events(&self, github: &GithubClient, events: &[RawEvent]) -> Result<usize, StoreError> {
         let store = &self.talks.store;
         let mut done = 0;
         for event in events {
             let now = Moment::now();
-            let busy = |worker: &Owner| worker != this_process() && !is_gone(worker, event.worker_until, now);
-            if self.rest() > Instant::now()
+            let busy = |worker: &ProcessOwner| worker != this_process() && !is_gone(worker, event.worker_until, now);
+            if self.backoff_until() > Instant::now()
                 || event.not_before.is_some_and(|not_before| now < not_before)
                 || event.worker.as_ref().is_some_and(busy)
-                || !store.take_event(event, this_process(), now.plus(LEASE)).await?
+                || !store.take_event(event, this_process(), now.add_duration(OWNER_LEASE_DURATION)).await?
             {
                 return Ok(done);
             }
-            let stuck = match self.one(github, event).await {
+            let stuck = match self.process_event(github, event).await {
                 Ok(outcome) => {
-                    store.event_done(event.id, true, &self.talks.redactor.clean(&outcome)).await?;
+                    store.event_done(event.id, true, &self.talks.redactor.redact_text(&outcome)).await?;
                     done += 1;
                     continue;
                 }
-                Err(Stuck::Store(error)) => return Err(error),
+                Err(EventError::Store(error)) => return Err(error),
                 Err(stuck) => stuck,
             };
-            let why = self.talks.redactor.clean(&stuck.to_string());
+            let why = self.talks.redactor.redact_text(&stuck.to_string());
             let pause = match &stuck {
-                Stuck::Api(error) => pause(error, event.tries).map(|pause| (error, pause)),
-                Stuck::Store(_) | Stuck::Hopeless(_) => None,
+                EventError::Api(error) => retry_delay(error, event.tries).map(|pause| (error, pause)),
+                EventError::Store(_) | EventError::Hopeless(_) => None,
             };
             match pause {
                 Some((error, pause)) => {
                     tracing::warn!("delivery {} waits {} s: {why}", event.delivery, pause.as_secs());
-                    store.event_later(event.id, now.plus(pause), &why).await?;
-                    self.rest_for(if error.concerns_all() { pause } else { pause.min(REST) });
+                    store.event_later(event.id, now.add_duration(pause), &why).await?;
+                    self.rest_for(if error.concerns_all() { pause } else { pause.min(MAX_SINGLE_EVENT_BACKOFF) });
                     return Ok(done);
                 }
                 None => {
@@ -178,7 +186,7 @@ impl Adapter {
     }
 }
 
-/// The events of each thread, in their order.
+/// Groups the events by thread, in order.
 fn by_thread(events: Vec<RawEvent>) -> Vec<(String, Vec<RawEvent>)> {
     let mut threads: Vec<(String, Vec<RawEvent>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -193,22 +201,24 @@ fn by_thread(events: Vec<RawEvent>) -> Vec<(String, Vec<RawEvent>)> {
     threads
 }
 
-/// How long to wait before the same is tried again, if that can help.
-pub(crate) fn pause(error: &ApiError, tries: i64) -> Option<SignedDuration> {
-    let doubled = || PAUSE.0.saturating_mul(1 << tries.clamp(0, 16)).min(PAUSE.1);
-    let seconds = match error.retry() {
-        _ if tries >= TRIES => return None,
-        Retry::After(wait) => i64::try_from(wait.as_secs()).unwrap_or(PAUSE.1).max(1),
-        Retry::Later => doubled(),
-        Retry::Never => return None,
+/// Returns how long to wait before a retry, if that can help.
+pub(crate) fn retry_delay(error: &ApiError, tries: i64) -> Option<SignedDuration> {
+    let doubled = || RETRY_DELAY_RANGE_SECS.0.saturating_mul(1 << tries.clamp(0, 16)).min(RETRY_DELAY_RANGE_SECS.1);
+    let seconds = match error.retry_advice() {
+        _ if tries >= MAX_EVENT_ATTEMPTS => return None,
+        RetryAdvice::After(wait) => i64::try_from(wait.as_secs()).unwrap_or(RETRY_DELAY_RANGE_SECS.1).max(1),
+        RetryAdvice::Later => doubled(),
+        RetryAdvice::Never => return None,
     };
     Some(SignedDuration::from_secs(seconds))
 }
 
-/// What keeps the order of an event: its issue or pull request.
+/// Returns the key that keeps events in order: their issue or pull request.
 fn thread_of(event: &RawEvent) -> String {
-    match read(&event.kind, event.body.as_bytes()) {
-        Ok(Delivered::Happened(happening)) => happening.repo.name.conversation(happening.thread.number).to_lowercase(),
+    match parse_delivery(&event.kind, event.body.as_bytes()) {
+        Ok(ParsedDelivery::Happened(happening)) => {
+            happening.repo.name.conversation_id(happening.thread.number).to_lowercase()
+        }
         _ => event.delivery.clone(),
     }
 }

@@ -1,79 +1,81 @@
-//! One event, from what GitHub told to the inbox.
+//! Handles one event, from the stored payload to the inbox.
 
-use grove_model::Event;
+use grove_model::IncomingPayload;
 use grove_store::RawEvent;
 
-use crate::github::adapter::Adapter;
-use crate::github::api::Github;
-use crate::github::inbound::classify::{Asked, GITHUB, Look, look};
-use crate::github::inbound::event::{Delivered, Happening, read};
-use crate::github::worker::events::Stuck;
-use crate::github::worker::routing::Home;
+use crate::github::adapter::GithubAdapter;
+use crate::github::api::GithubClient;
+use crate::github::inbound::classify::{GITHUB_PLATFORM, Mention, Relevance, classify_event};
+use crate::github::inbound::event::{GithubEvent, ParsedDelivery, parse_delivery};
+use crate::github::worker::events::EventError;
+use crate::github::worker::routing::CodebaseTarget;
 
-impl Adapter {
-    /// Works on one event; what came of it, in a few words.
-    pub(crate) async fn one(&self, github: &Github, event: &RawEvent) -> Result<String, Stuck> {
-        let delivered = read(&event.kind, event.body.as_bytes()).map_err(|error| Stuck::Hopeless(error.to_string()))?;
-        let Delivered::Happened(happening) = delivered else { return Ok("nothing to do".to_owned()) };
+impl GithubAdapter {
+    /// Handles one event, and returns the result in a few words.
+    #[tracing::instrument(name = "github_event", skip_all, fields(event = %event.id, delivery = event.delivery, kind = event.kind))]
+    pub(crate) async fn process_event(&self, github: &GithubClient, event: &RawEvent) -> Result<String, EventError> {
+        let delivered = parse_delivery(&event.kind, event.body.as_bytes())
+            .map_err(|error| EventError::Hopeless(error.to_string()))?;
+        let ParsedDelivery::Happened(happening) = delivered else { return Ok("nothing to do".to_owned()) };
         if let Some(installation) = happening.installation {
             github.seen_by(&happening.repo.name, installation)?;
         }
         let home = self.home_of(&happening.repo.name).await?;
-        if let Home::Known(codebase) = &home {
+        if let CodebaseTarget::Known(codebase) = &home {
             self.told_of_pull(&happening, codebase).await?;
         }
-        match look(&happening, &self.us()) {
-            Look::Ignored(why) => Ok(format!("ignored: {why}")),
-            Look::Closed(incoming) => {
+        match classify_event(&happening, &self.bot_identity()) {
+            Relevance::Ignored(why) => Ok(format!("ignored: {why}")),
+            Relevance::Closed(incoming) => {
                 let known = self.talks.store.conversations_called(&incoming.conversation).await?;
-                if !known.iter().any(|conversation| conversation.platform == GITHUB) {
-                    return Ok("closed, and nobody worked on it".to_owned());
+                if !known.iter().any(|conversation| conversation.platform == GITHUB_PLATFORM) {
+                    return Ok("closed, and no work was done on it".to_owned());
                 }
-                self.talks.accept(&incoming).await?;
+                self.talks.accept_incoming(&incoming).await?;
                 Ok("closed".to_owned())
             }
-            Look::Asked(asked) => self.asked(github, &happening, &asked, home, event.tries).await,
+            Relevance::Asked(asked) => self.handle_mention(github, &happening, &asked, home, event.tries).await,
         }
     }
 
-    async fn asked(
+    async fn handle_mention(
         &self,
-        github: &Github,
-        happening: &Happening,
-        asked: &Asked<'_>,
-        home: Home,
+        github: &GithubClient,
+        happening: &GithubEvent,
+        asked: &Mention<'_>,
+        home: CodebaseTarget,
         tries: i64,
-    ) -> Result<String, Stuck> {
+    ) -> Result<String, EventError> {
         let repo = &happening.repo.name;
-        // Nobody needs to be asked about it again.
-        if self.talks.store.was_heard(&asked.key()).await? {
+        // The inbox already has this message: nothing needs to be looked up again.
+        if self.talks.store.was_heard(&asked.deduplication_key()).await? {
             return Ok("taken before".to_owned());
         }
-        if let Home::Refused(why) = home {
+        if let CodebaseTarget::Refused(why) = home {
             return Ok(format!("refused: {why}"));
         }
-        if let Some(why) = self.refusal(github, repo, asked.text).await? {
-            tracing::info!("refused in {}: {why}", repo.conversation(happening.thread.number));
+        if let Some(why) = self.text_refusal_reason(github, repo, asked.text).await? {
+            tracing::info!("refused in {}: {why}", repo.conversation_id(happening.thread.number));
             return Ok(format!("refused: {why}"));
         }
-        let facts = self.facts(github, happening, asked, tries).await?;
-        let mut incoming = asked.incoming(&facts).map_err(|error| Stuck::Hopeless(error.to_string()))?;
+        let facts = self.gather_facts(github, happening, asked, tries).await?;
+        let mut incoming = asked.to_incoming(&facts).map_err(|error| EventError::Hopeless(error.to_string()))?;
         let codebase = match home {
-            Home::Known(codebase) => Some(codebase),
-            Home::New(repository) => {
-                if let Event::Message { hints, .. } = &mut incoming.event {
+            CodebaseTarget::Known(codebase) => Some(codebase),
+            CodebaseTarget::New(repository) => {
+                if let IncomingPayload::Message { hints, .. } = &mut incoming.event {
                     hints.repository = Some(Box::new(repository));
                 }
                 None
             }
-            Home::Refused(_) => None,
+            CodebaseTarget::Refused(_) => None,
         };
         let accepted = self.talks.accept_about(&incoming, codebase.as_deref()).await?;
         if accepted.repeated {
             return Ok("taken before".to_owned());
         }
-        // Only a sign.
-        if let Err(error) = github.seen(repo, happening.thread.number, &asked.text.place).await {
+        // The reaction is optional.
+        if let Err(error) = github.add_seen_reaction(repo, happening.thread.number, &asked.text.place).await {
             tracing::info!("that something was seen could not be shown: {error}");
         }
         Ok("taken".to_owned())

@@ -1,4 +1,4 @@
-//! Events that were kept are worked off, threads side by side, the events of one thread in order.
+//! Handles stored events: threads in parallel, the events of one thread in order.
 
 mod edits;
 pub mod events;

@@ -1,97 +1,103 @@
-//! Whether an account may direct the agent: GitHub is asked, and believed for a minute. Accounts are known by
-//! their id: a login may belong to somebody else tomorrow.
+//! Checks whether an account may direct the agent: GitHub is asked, and its answer is cached for a minute.
+//! Accounts are identified by their id: a login may belong to another person tomorrow.
 
 use std::sync::PoisonError;
 use std::time::Instant;
 
-use crate::github::adapter::{Adapter, BELIEVED};
-use crate::github::api::{ApiError, Github};
-use crate::github::inbound::access::{ListedAccounts, Permission, Verdict};
-use crate::github::inbound::classify::GITHUB;
-use crate::github::inbound::wire::User;
+use crate::github::adapter::{GithubAdapter, PERMISSION_CACHE_DURATION};
+use crate::github::api::{ApiError, GithubClient};
+use crate::github::inbound::access::{AccessVerdict, ListedAccounts, RepoPermission};
+use crate::github::inbound::classify::GITHUB_PLATFORM;
+use crate::github::inbound::wire::GithubUser;
 use crate::github::repo::RepoName;
-use crate::github::worker::events::Stuck;
+use crate::github::worker::events::EventError;
 
-impl Adapter {
-    /// Decides whether an account may direct the agent; where GitHub must be asked and does not answer, that
-    /// is an error, never a yes.
-    pub(crate) async fn verdict(
+impl GithubAdapter {
+    /// Decides whether an account may direct the agent. If GitHub must be asked and does not answer, the
+    /// result is an error, never a yes.
+    pub(crate) async fn check_access(
         &self,
-        github: &Github,
+        github: &GithubClient,
         repo: &RepoName,
-        user: Option<&User>,
-    ) -> Result<Verdict, Stuck> {
+        user: Option<&GithubUser>,
+    ) -> Result<AccessVerdict, EventError> {
         let accounts = self.listed_accounts().await?;
-        let verdict = self.access.of(user, &accounts, None);
+        let verdict = self.access.check_user(user, &accounts, None);
         let Some(user) = user else { return Ok(verdict) };
         match verdict {
-            Verdict::NotKnown => {
-                let permission = self.permission(github, repo, user).await?;
-                Ok(self.access.of(Some(user), &accounts, Some(permission)))
+            AccessVerdict::NotKnown => {
+                let permission = self.cached_permission(github, repo, user).await?;
+                Ok(self.access.check_user(Some(user), &accounts, Some(permission)))
             }
-            Verdict::Allowed if self.is_listed_anew(user, &accounts) => {
+            AccessVerdict::Allowed if self.is_listed_anew(user, &accounts) => {
                 self.keep_listed_account(&user.login, user.id).await?;
-                // Another server may have seen another account first.
-                Ok(self.access.of(Some(user), &self.listed_accounts().await?, None))
+                // Another server may have recorded another account first.
+                Ok(self.access.check_user(Some(user), &self.listed_accounts().await?, None))
             }
-            Verdict::Allowed | Verdict::Refused(_) => Ok(verdict),
+            AccessVerdict::Allowed | AccessVerdict::Refused(_) => Ok(verdict),
         }
     }
 
     /// Tells whether an account may direct the agent, or is our own.
     pub(crate) async fn is_trusted(
         &self,
-        github: &Github,
+        github: &GithubClient,
         repo: &RepoName,
-        user: Option<&User>,
-    ) -> Result<bool, Stuck> {
-        let us = self.us().account;
+        user: Option<&GithubUser>,
+    ) -> Result<bool, EventError> {
+        let us = self.bot_identity().account;
         let is_ours = us.is_some_and(|us| user.is_some_and(|user| user.id == us.id));
-        Ok(is_ours || self.verdict(github, repo, user).await? == Verdict::Allowed)
+        Ok(is_ours || self.check_access(github, repo, user).await? == AccessVerdict::Allowed)
     }
 
-    async fn permission(&self, github: &Github, repo: &RepoName, user: &User) -> Result<Permission, ApiError> {
+    async fn cached_permission(
+        &self,
+        github: &GithubClient,
+        repo: &RepoName,
+        user: &GithubUser,
+    ) -> Result<RepoPermission, ApiError> {
         let key = (repo.to_string().to_lowercase(), user.id);
         let known = self.permissions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
-        if let Some((permission, _)) = known.filter(|(_, asked)| asked.elapsed() < BELIEVED) {
+        if let Some((permission, _)) = known.filter(|(_, asked)| asked.elapsed() < PERMISSION_CACHE_DURATION) {
             return Ok(permission);
         }
-        let permission = github.permission(repo, user).await?;
+        let permission = github.user_permission(repo, user).await?;
         let mut all = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, (_, asked)| asked.elapsed() < BELIEVED);
+        all.retain(|_, (_, asked)| asked.elapsed() < PERMISSION_CACHE_DURATION);
         all.insert(key, (permission, Instant::now()));
         Ok(permission)
     }
 
-    fn is_listed_anew(&self, user: &User, accounts: &ListedAccounts) -> bool {
+    fn is_listed_anew(&self, user: &GithubUser, accounts: &ListedAccounts) -> bool {
         let login = user.login.to_lowercase();
-        !accounts.contains_key(&login) && self.access.logins().any(|listed| listed == login)
+        !accounts.contains_key(&login) && self.access.listed_logins().any(|listed| listed == login)
     }
 
-    /// The accounts that the listed logins mean, as far as they were seen.
-    async fn listed_accounts(&self) -> Result<ListedAccounts, Stuck> {
+    /// Returns the recorded accounts of the listed logins.
+    async fn listed_accounts(&self) -> Result<ListedAccounts, EventError> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let unknown: Vec<&str> = self.access.logins().filter(|login| !accounts.contains_key(*login)).collect();
+        let unknown: Vec<&str> = self.access.listed_logins().filter(|login| !accounts.contains_key(*login)).collect();
         for login in unknown {
-            let Some(kept) = self.talks.store.mark(GITHUB, &account_mark(login)).await? else { continue };
-            let id = kept.parse().map_err(|_| Stuck::Hopeless(format!("`{kept}` is kept as the id of {login}")))?;
+            let Some(kept) = self.talks.store.find_mark(GITHUB_PLATFORM, &account_mark(login)).await? else { continue };
+            let id =
+                kept.parse().map_err(|_| EventError::Hopeless(format!("`{kept}` is kept as the id of {login}")))?;
             accounts.insert(login.to_owned(), id);
         }
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&accounts);
         Ok(accounts)
     }
 
-    /// Keeps that a listed login means this account, unless another one was seen with it before.
-    async fn keep_listed_account(&self, login: &str, id: u64) -> Result<(), Stuck> {
+    /// Records the account of a listed login, unless another one was recorded before.
+    async fn keep_listed_account(&self, login: &str, id: u64) -> Result<(), EventError> {
         let mark = account_mark(&login.to_lowercase());
-        Ok(self.talks.store.set_first_mark(GITHUB, &mark, &id.to_string()).await?)
+        Ok(self.talks.store.set_first_mark(GITHUB_PLATFORM, &mark, &id.to_string()).await?)
     }
 
-    /// Finds the accounts of listed logins before anybody else can take the logins. What GitHub does not
-    /// answer now is found with the first message.
-    pub(crate) async fn find_listed_accounts(&self, github: &Github) -> Result<(), Stuck> {
+    /// Looks up the accounts of listed logins before another person can take the logins. A login that GitHub
+    /// does not answer for now is looked up with its first message.
+    pub(crate) async fn find_listed_accounts(&self, github: &GithubClient) -> Result<(), EventError> {
         let accounts = self.listed_accounts().await?;
-        for login in self.access.logins().filter(|login| !accounts.contains_key(*login)) {
+        for login in self.access.listed_logins().filter(|login| !accounts.contains_key(*login)) {
             match github.user_called(login).await? {
                 Some(user) if user.login.eq_ignore_ascii_case(login) => {
                     self.keep_listed_account(login, user.id).await?

@@ -1,45 +1,46 @@
-//! What is told of a pull request goes into the record.
+//! Records the data of pull requests from events.
 
-use grove_environments::error::IsolationError;
-use grove_environments::integrate::pull_request::PullRequestNews;
-use grove_model::{Codebase, Event, Incoming};
+use grove_environments::error::EnvironmentError;
+use grove_environments::integrate::pull_request::PullRequestUpdate;
+use grove_model::{Codebase, IncomingEvent, IncomingPayload};
 
-use crate::github::adapter::Adapter;
-use crate::github::inbound::classify::GITHUB;
-use crate::github::inbound::event::{Happening, PullKnown, What};
-use crate::github::worker::events::Stuck;
+use crate::github::adapter::GithubAdapter;
+use crate::github::inbound::classify::GITHUB_PLATFORM;
+use crate::github::inbound::event::{EventAction, GithubEvent, PullKnowledge};
+use crate::github::worker::events::EventError;
 
-impl Adapter {
-    /// Keeps what an event says of its pull request; of new commits, those are told who work on it.
-    pub(crate) async fn told_of_pull(&self, happening: &Happening, codebase: &Codebase) -> Result<(), Stuck> {
-        let PullKnown::Seen(pull) = &happening.thread.pull else { return Ok(()) };
-        let Some(pull_request) = pull.info() else { return Ok(()) };
-        let branch = pull.branch().filter(|_| !pull.is_from_fork());
+impl GithubAdapter {
+    /// Records the data of an event about its pull request; new commits are announced in the conversations
+    /// that work on it.
+    pub(crate) async fn told_of_pull(&self, happening: &GithubEvent, codebase: &Codebase) -> Result<(), EventError> {
+        let PullKnowledge::Seen(pull) = &happening.thread.pull else { return Ok(()) };
+        let Some(pull_request) = pull.pull_request_info() else { return Ok(()) };
+        let branch = pull.head_branch().filter(|_| !pull.is_from_fork());
         let head = pull_request.head.clone();
-        let news = PullRequestNews { pull_request, branch };
+        let news = PullRequestUpdate { pull_request, branch };
         let environments = match self.talks.isolation.pull_request_changed(codebase, &news).await {
             Ok(environments) => environments,
-            Err(IsolationError::Store(error)) => return Err(error.into()),
+            Err(EnvironmentError::Store(error)) => return Err(error.into()),
             Err(error) => {
                 tracing::warn!("what was told of a pull request could not be kept: {error}");
                 return Ok(());
             }
         };
-        let (What::Pushed, Some(head)) = (&happening.what, head) else { return Ok(()) };
+        let (EventAction::Pushed, Some(head)) = (&happening.what, head) else { return Ok(()) };
         for environment in environments {
             for conversation in self.talks.store.conversations_of(environment.id).await? {
-                if conversation.platform != GITHUB {
+                if conversation.platform != GITHUB_PLATFORM {
                     continue;
                 }
                 self.talks
-                    .accept(&Incoming {
-                        via: GITHUB.to_owned(),
-                        platform: GITHUB.to_owned(),
-                        delivery: Some(format!("{GITHUB} {} head {head}", conversation.id.to_lowercase())),
+                    .accept_incoming(&IncomingEvent {
+                        via: GITHUB_PLATFORM.to_owned(),
+                        platform: GITHUB_PLATFORM.to_owned(),
+                        delivery: Some(format!("{GITHUB_PLATFORM} {} head {head}", conversation.id.to_lowercase())),
                         conversation: conversation.id,
                         parent: None,
                         user: None,
-                        event: Event::Pushed { head: head.clone() },
+                        event: IncomingPayload::Pushed { head: head.clone() },
                     })
                     .await?;
             }

@@ -4,34 +4,34 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use grove_testkit::{Engine, Model, Sandbox, TestServer, TestStore};
+use grove_testkit::{FakeModel, Sandbox, TestEngine, TestServer, TestStore};
 use serde_json::{Value, json};
 
-use super::super::{environments, registered, serve};
+use super::super::{list_environments, registered_sandbox, serve_command};
 
 /// The agents that `scripts/test` installs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Real {
+pub enum RealAgent {
     Claude,
     Codex,
     Opencode,
 }
 
-impl Real {
+impl RealAgent {
     pub fn name(self) -> &'static str {
         match self {
-            Real::Claude => "claude",
-            Real::Codex => "codex",
-            Real::Opencode => "opencode",
+            RealAgent::Claude => "claude",
+            RealAgent::Codex => "codex",
+            RealAgent::Opencode => "opencode",
         }
     }
 
     /// The version that is pinned.
-    pub fn version(self) -> String {
+    pub fn pinned_version(self) -> String {
         let package = match self {
-            Real::Claude => "@anthropic-ai/claude-code",
-            Real::Codex => "@openai/codex",
-            Real::Opencode => "opencode-ai",
+            RealAgent::Claude => "@anthropic-ai/claude-code",
+            RealAgent::Codex => "@openai/codex",
+            RealAgent::Opencode => "opencode-ai",
         };
         let packages: Value = serde_json::from_str(include_str!("../../../agents/package.json")).unwrap();
         packages["dependencies"][package].as_str().unwrap().to_owned()
@@ -41,96 +41,96 @@ impl Real {
     /// from its cache, and 7 out.
     pub fn usage_of_three_answers(self) -> &'static str {
         match self {
-            Real::Claude => "Usage: 45 tokens in, 21 out, $0.0",
+            RealAgent::Claude => "Usage: 45 tokens in, 21 out, $0.0",
             // Those of the cache are among the 12.
-            Real::Codex => "Usage: 36 tokens in, 21 out",
+            RealAgent::Codex => "Usage: 36 tokens in, 21 out",
             // It counts the last answer of a turn.
-            Real::Opencode => "Usage: 24 tokens in, 14 out",
+            RealAgent::Opencode => "Usage: 24 tokens in, 14 out",
         }
     }
 }
 
 /// What of the machine an agent finds; without anything set, all that `scripts/test` finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineSetup {
     /// There is no `bwrap` on the path.
     pub without_bubblewrap: bool,
     /// The temporary folder lies beside the person's home, not above it as in tests.
     pub own_temporary_folder: bool,
 }
 
-pub struct House {
-    pub real: Real,
+pub struct RealAgentTest {
+    pub real: RealAgent,
     pub server: TestServer,
-    pub model: Model,
+    pub model: FakeModel,
     pub grove: Sandbox,
 }
 
-impl House {
-    /// Nothing, if somebody does without these tests.
-    pub fn with(real: Real) -> Option<Self> {
-        Self::set_up(real, Model::KEY, "edit", Machine::default())
+impl RealAgentTest {
+    /// Returns `None` if the developer opts out of these tests with `GROVE_TEST_NO_AGENTS=1`.
+    pub fn with_agent(real: RealAgent) -> Option<Self> {
+        Self::set_up(real, FakeModel::API_KEY, "edit", MachineSetup::default())
     }
 
-    pub fn with_key(real: Real, key: &str) -> Option<Self> {
-        Self::set_up(real, key, "edit", Machine::default())
+    pub fn with_key(real: RealAgent, key: &str) -> Option<Self> {
+        Self::set_up(real, key, "edit", MachineSetup::default())
     }
 
-    pub fn on(real: Real, machine: Machine) -> Option<Self> {
-        Self::set_up(real, Model::KEY, "edit", machine)
+    pub fn on_machine(real: RealAgent, machine: MachineSetup) -> Option<Self> {
+        Self::set_up(real, FakeModel::API_KEY, "edit", machine)
     }
 
     /// With an agent that may do as much as this.
-    pub fn where_it_may(real: Real, permissions: &str) -> Option<Self> {
-        Self::set_up(real, Model::KEY, permissions, Machine::default())
+    pub fn where_it_may(real: RealAgent, permissions: &str) -> Option<Self> {
+        Self::set_up(real, FakeModel::API_KEY, permissions, MachineSetup::default())
     }
 
-    fn set_up(real: Real, key: &str, permissions: &str, machine: Machine) -> Option<Self> {
-        let programs = programs()?;
-        let (grove, model) = (registered(TestStore::new(Engine::Sqlite)), Model::start());
+    fn set_up(real: RealAgent, key: &str, permissions: &str, machine: MachineSetup) -> Option<Self> {
+        let programs = agent_programs()?;
+        let (grove, model) = (registered_sandbox(TestStore::new(TestEngine::Sqlite)), FakeModel::start());
         let config = match real {
-            Real::Claude => claude(&programs, &model, key),
-            Real::Codex => codex(&programs, &model, key, &grove.repo.home()),
-            Real::Opencode => opencode(&programs, &model, key, &grove.repo.home()),
+            RealAgent::Claude => claude_config(&programs, &model, key),
+            RealAgent::Codex => codex_config(&programs, &model, key, &grove.repo.home_dir()),
+            RealAgent::Opencode => opencode_config(&programs, &model, key, &grove.repo.home_dir()),
         };
         fs::create_dir_all(grove.grove_home()).unwrap();
         let config = format!("{config}permissions = {permissions:?}\n");
         fs::write(grove.grove_home().join("config.toml"), config).unwrap();
-        let mut command = serve(&grove);
+        let mut command = serve_command(&grove);
         if machine.without_bubblewrap {
-            command.env("PATH", path_without("bwrap", &grove.repo.dir().join("programs")));
+            command.env("PATH", path_without("bwrap", &grove.repo.temp_dir().join("programs")));
         }
         if machine.own_temporary_folder {
-            let folder = grove.repo.dir().join("temporary");
+            let folder = grove.repo.temp_dir().join("temporary");
             fs::create_dir(&folder).unwrap();
             command.env("TMPDIR", folder);
         }
-        let server = TestServer::run(command, &grove);
+        let server = TestServer::start_command(command, &grove);
         Some(Self { real, server, model, grove })
     }
 
     /// Asks the server to end, and starts another.
-    pub fn restart(&mut self) {
+    pub fn restart_server(&mut self) {
         assert!(self.server.terminate().success());
-        self.server = TestServer::run(serve(&self.grove), &self.grove);
+        self.server = TestServer::start_command(serve_command(&self.grove), &self.grove);
     }
 
     /// The worktree of the only environment.
-    pub fn worktree(&self) -> PathBuf {
-        let environments = environments(&self.grove);
+    pub fn worktree_path(&self) -> PathBuf {
+        let environments = list_environments(&self.grove);
         assert_eq!(environments.len(), 1, "{environments:#?}");
         PathBuf::from(environments[0]["path"].as_str().unwrap())
     }
 
-    /// What runs in this house beside the server: all of it has the same home.
-    pub fn processes(&self) -> Vec<String> {
-        let home = format!("HOME={}", self.grove.repo.home().display());
+    /// Lists the processes of this test beside the server: all of them have the same home.
+    pub fn other_processes(&self) -> Vec<String> {
+        let home = format!("HOME={}", self.grove.repo.home_dir().display());
         let lives_here = |pid: &str| {
             let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             variables.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
         };
         let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
-        let pids = pids.filter(|name| name.parse::<u32>().is_ok_and(|pid| pid != self.server.pid()));
+        let pids = pids.filter(|name| name.parse::<u32>().is_ok_and(|pid| pid != self.server.process_id()));
         let words = |pid: String| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             format!("{pid} {}", String::from_utf8_lossy(&line).replace('\0', " "))
@@ -141,11 +141,11 @@ impl House {
     /// Takes everything away that the agent has noted of its sessions.
     pub fn forget_sessions(&self) {
         let folder = match self.real {
-            Real::Claude => ".claude/projects",
-            Real::Codex => ".codex/sessions",
-            Real::Opencode => ".local/share/opencode",
+            RealAgent::Claude => ".claude/projects",
+            RealAgent::Codex => ".codex/sessions",
+            RealAgent::Opencode => ".local/share/opencode",
         };
-        fs::remove_dir_all(self.grove.repo.home().join(folder)).unwrap();
+        fs::remove_dir_all(self.grove.repo.home_dir().join(folder)).unwrap();
     }
 }
 
@@ -164,7 +164,7 @@ fn path_without(program: &str, folder: &Path) -> PathBuf {
 }
 
 /// Where the programs are.
-fn programs() -> Option<PathBuf> {
+fn agent_programs() -> Option<PathBuf> {
     if std::env::var_os("GROVE_TEST_NO_AGENTS").is_some_and(|value| value == "1") {
         return None;
     }
@@ -175,8 +175,8 @@ fn programs() -> Option<PathBuf> {
     Some(PathBuf::from(folder).join("node_modules/.bin"))
 }
 
-/// Our own settings for an agent. All that it would ask somebody else than the model for is off.
-fn settings(name: &str, kind: &str, command: &[&str], programs: &Path, env: &[(&str, &str)]) -> String {
+/// Returns our own settings for an agent. All its requests to servers other than the model are off.
+fn agent_settings(name: &str, kind: &str, command: &[&str], programs: &Path, env: &[(&str, &str)]) -> String {
     let program = programs.join(command[0]).display().to_string();
     let command: Vec<&str> = [program.as_str()].iter().chain(&command[1..]).copied().collect();
     let env: Vec<String> = env.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
@@ -187,30 +187,30 @@ fn settings(name: &str, kind: &str, command: &[&str], programs: &Path, env: &[(&
     )
 }
 
-fn claude(programs: &Path, model: &Model, key: &str) -> String {
+fn claude_config(programs: &Path, model: &FakeModel, key: &str) -> String {
     let env = [
-        ("ANTHROPIC_BASE_URL", model.address()),
+        ("ANTHROPIC_BASE_URL", model.base_url()),
         ("ANTHROPIC_API_KEY", key),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", "0"),
     ];
-    settings("claude", "claude", &["claude"], programs, &env)
+    agent_settings("claude", "claude", &["claude"], programs, &env)
 }
 
-fn codex(programs: &Path, model: &Model, key: &str, home: &Path) -> String {
+fn codex_config(programs: &Path, model: &FakeModel, key: &str, home: &Path) -> String {
     let config = format!(
         "model = \"gpt-5.5\"\nmodel_provider = \"test\"\n[analytics]\nenabled = false\n[features]\nplugins = false\n\
          [model_providers.test]\nname = \"test\"\nbase_url = \"{}/v1\"\nwire_api = \"responses\"\n\
          env_key = \"TEST_MODEL_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 0\n",
-        model.address()
+        model.base_url()
     );
     fs::create_dir(home.join(".codex")).unwrap();
     fs::write(home.join(".codex/config.toml"), config).unwrap();
-    settings("codex", "codex", &["codex"], programs, &[("TEST_MODEL_KEY", key)])
+    agent_settings("codex", "codex", &["codex"], programs, &[("TEST_MODEL_KEY", key)])
 }
 
-fn opencode(programs: &Path, model: &Model, key: &str, home: &Path) -> String {
-    let options = json!({ "baseURL": format!("{}/v1", model.address()), "apiKey": key });
+fn opencode_config(programs: &Path, model: &FakeModel, key: &str, home: &Path) -> String {
+    let options = json!({ "baseURL": format!("{}/v1", model.base_url()), "apiKey": key });
     let models =
         json!({ "test": { "name": "test", "tool_call": true, "limit": { "context": 100_000, "output": 8000 } } });
     let provider = json!({ "npm": "@ai-sdk/openai-compatible", "name": "test", "options": options, "models": models });
@@ -225,5 +225,5 @@ fn opencode(programs: &Path, model: &Model, key: &str, home: &Path) -> String {
         ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
         ("npm_config_offline", "true"),
     ];
-    settings("opencode", "acp", &["opencode", "acp"], programs, &env)
+    agent_settings("opencode", "acp", &["opencode", "acp"], programs, &env)
 }

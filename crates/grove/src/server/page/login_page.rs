@@ -1,4 +1,4 @@
-//! What a browser sees that is not let in: the same words as the API's, as a page.
+//! Pages for a browser without access: the same text as the API's answers.
 
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::{layout, text};
 
-/// Whether somebody looks at it: a browser that goes to a page asks for HTML by name.
+/// Tells whether a browser opens a page: then the request asks for HTML by name.
 pub fn is_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let html = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     method == Method::GET
@@ -15,15 +15,15 @@ pub fn is_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
         && html.into_iter().any(|kinds| kinds.contains("text/html"))
 }
 
-/// On to the page, for whoever was just let in.
-pub fn open() -> Markup {
+/// Sends a browser that was just granted access on to the page.
+pub fn render_logged_in() -> Markup {
     let on = html! { meta http-equiv="refresh" content="0; url=/"; };
-    layout::bare("Grovekeeper", &on, &html! { main class="door" { a href="/" { "Open the page" } } })
+    layout::render_bare_page("Grovekeeper", &on, &html! { main class="door" { a href="/" { "Open the page" } } })
 }
 
-/// Nobody is let in without the cookie or the token.
-pub fn closed() -> Response {
-    page(
+/// Refuses a browser that has neither the cookie nor the token.
+pub fn respond_locked() -> Response {
+    respond_page(
         StatusCode::UNAUTHORIZED,
         "This grove is locked",
         "Run `grove up` in a terminal and follow the link that it prints.",
@@ -31,9 +31,9 @@ pub fn closed() -> Response {
     )
 }
 
-/// A link that does not work any more.
+/// Refuses a link that no longer works.
 pub fn used_link() -> Response {
-    page(
+    respond_page(
         StatusCode::UNAUTHORIZED,
         "This link was used already, or is too old",
         "Run `grove up` again for a new one.",
@@ -41,22 +41,22 @@ pub fn used_link() -> Response {
     )
 }
 
-/// Something went wrong that has to be put right first.
-pub fn trouble(status: StatusCode, message: &str, hint: &str) -> Response {
-    page(status, message, hint, "")
+/// Reports a problem that has to be fixed first.
+pub fn respond_problem(status: StatusCode, message: &str, hint: &str) -> Response {
+    respond_page(status, message, hint, "")
 }
 
-fn page(status: StatusCode, title: &str, what_to_do: &str, why: &str) -> Response {
-    (status, layout::bare(title, &html! {}, &words(title, what_to_do, why))).into_response()
+fn respond_page(status: StatusCode, title: &str, what_to_do: &str, why: &str) -> Response {
+    (status, layout::render_bare_page(title, &html! {}, &render_message(title, what_to_do, why))).into_response()
 }
 
-fn words(title: &str, what_to_do: &str, why: &str) -> Markup {
+fn render_message(title: &str, what_to_do: &str, why: &str) -> Markup {
     html! {
         main class="door" {
             img src="/assets/icon.svg" alt="" width="48" height="48";
             h1 { (title) }
-            p { (text::sentence(what_to_do)) }
-            @if !why.is_empty() { p class="dim" { (text::sentence(why)) } }
+            p { (text::render_sentence(what_to_do)) }
+            @if !why.is_empty() { p class="dim" { (text::render_sentence(why)) } }
             p { a href="/" { "Try again" } }
         }
     }

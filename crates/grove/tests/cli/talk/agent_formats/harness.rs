@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use grove_testkit::{Engine, Sandbox, TestServer, TestStore};
+use grove_testkit::{Sandbox, TestEngine, TestServer, TestStore};
 use serde_json::Value;
 
-use super::super::{registered, serve};
+use super::super::{registered_sandbox, serve_command};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AgentFormat {
     Claude,
     Codex,
     Acp,
 }
 
-impl Kind {
+impl AgentFormat {
     /// Also the agent's name.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Claude => "claude",
-            Kind::Codex => "codex",
-            Kind::Acp => "acp",
+            AgentFormat::Claude => "claude",
+            AgentFormat::Codex => "codex",
+            AgentFormat::Acp => "acp",
         }
     }
 }
@@ -35,20 +35,20 @@ pub fn scripted_agent() -> PathBuf {
     program
 }
 
-pub struct House {
-    pub kind: Kind,
+pub struct AgentFormatTest {
+    pub kind: AgentFormat,
     pub grove: Sandbox,
     pub server: TestServer,
 }
 
-impl House {
+impl AgentFormatTest {
     /// The agent under its name, and as `reader`, `writer` that may all, and `miser`.
-    pub fn of(kind: Kind) -> Self {
-        Self::with(kind, &scripted_agent(), &[])
+    pub fn with_format(kind: AgentFormat) -> Self {
+        Self::with_program(kind, &scripted_agent(), &[])
     }
 
-    pub fn with(kind: Kind, program: &Path, more: &[&str]) -> Self {
-        let grove = registered(TestStore::new(Engine::Sqlite));
+    pub fn with_program(kind: AgentFormat, program: &Path, more: &[&str]) -> Self {
+        let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
         fs::create_dir_all(grove.grove_home()).unwrap();
         let name = kind.name();
         let words = [program.to_str().unwrap(), "--as", name].into_iter().chain(more.iter().copied());
@@ -64,29 +64,29 @@ impl House {
             agent("miser", "budget = 0.5"),
         ];
         fs::write(grove.grove_home().join("config.toml"), config.concat()).unwrap();
-        let server = TestServer::run(serve(&grove), &grove);
+        let server = TestServer::start_command(serve_command(&grove), &grove);
         Self { kind, grove, server }
     }
 
-    pub fn restart(&mut self) {
+    pub fn restart_server(&mut self) {
         assert!(self.server.terminate().success());
-        self.server = TestServer::run(serve(&self.grove), &self.grove);
+        self.server = TestServer::start_command(serve_command(&self.grove), &self.grove);
     }
 
     /// Says something and gives the last thing that was said to it: the agent's answer.
     #[track_caller]
-    pub fn ask(&self, message: &str) -> String {
+    pub fn ask_agent(&self, message: &str) -> String {
         self.server.ask("c", message).pop().expect("an answer")
     }
 
     /// The agent's own sentence.
-    pub fn failed(&self, why: &str) -> String {
+    pub fn failure_message(&self, why: &str) -> String {
         format!("The agent `{}` failed: {why}.", self.kind.name())
     }
 }
 
 /// What people see of a turn while it lasts: pieces of text and steps, until something is said.
-pub fn shown(events: &mpsc::Receiver<Value>) -> Vec<String> {
+pub fn shown_pieces(events: &mpsc::Receiver<Value>) -> Vec<String> {
     let mut shown = Vec::new();
     loop {
         let event = events.recv_timeout(Duration::from_secs(60)).expect("an event");
