@@ -1,15 +1,15 @@
 //! The one builder that spawns git.
 //!
 //! Every call has these guarantees:
-//! * git's environment is built from an empty one ([`self::environment`]): no secret of the server reaches
+//! * git's environment is built from an empty one (`environment.rs`): no secret of the server reaches
 //!   it, the locale is pinned, prompts, hooks, fsmonitor, pagers, external diff, signatures, automatic
 //!   maintenance and recursion into submodules are off;
 //! * a call that exceeds its timeout is ended together with everything it started, also processes that left
 //!   its process group;
 //! * at most two git processes per core run at once; one that waits for a remote or for a broken worktree
 //!   gives its slot to the others after a second;
-//! * where Grovekeeper only inspects a worktree, one call at a time runs there ([`self::inspections`]), and
-//!   none of the programs that the repository's own config names ([`self::planted`]);
+//! * where Grovekeeper only inspects a worktree, one call at a time runs there (`inspections.rs`), and
+//!   none of the programs that the repository's own config names (`planted.rs`);
 //! * a failure is typed and carries git's useful line, without credentials.
 //!
 //! Names that come from outside go after `--end-of-options` or `--`; the caller is responsible for that.

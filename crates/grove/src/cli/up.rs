@@ -37,13 +37,13 @@ impl UpArgs {
 
 pub async fn run(mut context: CliContext, args: &UpArgs) -> CommandResult {
     args.serve.apply_flags(&mut context)?;
+    let store = context.open_store().await?;
     let log = context.settings.home_path().join(LOG_FILE_NAME);
     if args.logs_to_file()
         && let Err(error) = log_to_file(&log)
     {
         output::print_warning(&format!("the log goes to the terminal: {} cannot be written: {error}", log.display()));
     }
-    let store = context.open_store().await?;
     let waiting = output::start_spinner("Registering the repository", context.json);
     let added = context.codebases_in(&store).add_codebase(&args.repo, None, &context.cwd).await;
     waiting.finish_and_clear();

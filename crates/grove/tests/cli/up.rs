@@ -17,7 +17,7 @@ fn the_log_goes_to_a_file_and_the_terminal_shows_only_what_people_read() {
     assert_eq!(terminal.wait_for_exit(), Some(0));
     assert!(!shown.contains("INFO"), "{shown}");
     let text = fs::read_to_string(&log).unwrap();
-    assert!(text.contains("INFO") && text.contains("cleanup{codebase="), "{text}");
+    assert!(text.contains("INFO") && text.contains("codebase="), "{text}");
     assert!(!text.contains('\x1b'), "no colours in a file: {text}");
 
     let verbose = ["up", "--no-open", "--verbose", "--listen", "127.0.0.1:0"];
