@@ -102,10 +102,14 @@ impl ClaudeAgent {
             courtesy: Duration::ZERO,
         };
         // Claude tracks its cost itself, and reports it only at the end.
-        let mut lines =
-            JsonLinesListener { dialect: ClaudeParser, heard: Transcript::new(), budget: None, says: run.says.clone() };
+        let mut lines = JsonLinesListener {
+            dialect: ClaudeParser,
+            transcript: Transcript::new(),
+            budget: None,
+            says: run.says.clone(),
+        };
         let exit = program.run_supervised(run.place, run.cancel.clone(), &mut lines).await?;
-        Ok((lines.heard, exit))
+        Ok((lines.transcript, exit))
     }
 }
 
@@ -167,16 +171,16 @@ impl Agent for ClaudeAgent {
     }
 
     async fn run_turn(&self, run: AgentRun<'_>) -> Result<RunOutcome, AgentError> {
-        let (heard, exit) = self.try_run(&run, &run.session).await?;
+        let (transcript, exit) = self.try_run(&run, &run.session).await?;
         // A run that was interrupted before this could be recorded may have started the session.
         if let SessionRequest::Named(id) = &run.session
-            && heard.is_silent()
+            && transcript.is_silent()
             && exit.last_lines.contains("is already in use")
         {
-            let (heard, exit) = self.try_run(&run, &SessionRequest::Resume(id.clone())).await?;
-            return Ok(heard.into_run_outcome(exit));
+            let (transcript, exit) = self.try_run(&run, &SessionRequest::Resume(id.clone())).await?;
+            return Ok(transcript.into_run_outcome(exit));
         }
-        Ok(heard.into_run_outcome(exit))
+        Ok(transcript.into_run_outcome(exit))
     }
 }
 
@@ -184,7 +188,7 @@ impl Agent for ClaudeAgent {
 struct ClaudeParser;
 
 impl LineParser for ClaudeParser {
-    fn parse_line(&mut self, line: &Value, heard: &mut Transcript) -> Vec<AgentEvent> {
+    fn parse_line(&mut self, line: &Value, transcript: &mut Transcript) -> Vec<AgentEvent> {
         // Messages of subagents are not shown.
         if line["parent_tool_use_id"].is_string() {
             return Vec::new();
@@ -199,7 +203,7 @@ impl LineParser for ClaudeParser {
             "assistant" if line["is_api_error_message"] == true || line["error"].is_string() => Vec::new(),
             "assistant" => content_blocks(line).filter_map(parse_assistant_block).collect(),
             "user" => content_blocks(line).filter_map(tool_result).collect(),
-            "result" => parse_result_line(line, heard),
+            "result" => parse_result_line(line, transcript),
             _ => Vec::new(),
         }
     }
@@ -244,11 +248,11 @@ fn tool_result(block: &Value) -> Option<AgentEvent> {
 }
 
 /// Parses the last line of a run. Its `subtype` does not tell whether the run succeeded.
-fn parse_result_line(line: &Value, heard: &mut Transcript) -> Vec<AgentEvent> {
+fn parse_result_line(line: &Value, transcript: &mut Transcript) -> Vec<AgentEvent> {
     let errors: Vec<&str> = line["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let text = line["result"].as_str().unwrap_or_default();
     let mut events = vec![AgentEvent::Usage(parse_run_usage(line))];
-    heard.verdict = Some(match line["is_error"] == true {
+    transcript.verdict = Some(match line["is_error"] == true {
         _ if errors.iter().any(|error| error.starts_with("No conversation found")) => ReportedEnd::NoSession,
         _ if line["subtype"] == "error_max_budget_usd" => ReportedEnd::OverBudget,
         true => {
@@ -259,7 +263,7 @@ fn parse_result_line(line: &Value, heard: &mut Transcript) -> Vec<AgentEvent> {
         }
         false => {
             // A text that was not streamed before, such as the output of a command.
-            if heard.is_silent() && !text.is_empty() {
+            if transcript.is_silent() && !text.is_empty() {
                 events.push(AgentEvent::Text(text.to_owned()));
             }
             ReportedEnd::Well

@@ -137,13 +137,13 @@ impl Agent for CodexAgent {
         let resumes = asked_for.is_some();
         let dialect = CodexParser { asked_for, before: run.before, complaint: None };
         let budget = self.settings.budget;
-        let mut lines = JsonLinesListener { dialect, heard: Transcript::new(), budget, says: run.says };
+        let mut lines = JsonLinesListener { dialect, transcript: Transcript::new(), budget, says: run.says };
         let exit = program.run_supervised(run.place, run.cancel, &mut lines).await?;
-        let mut heard = lines.heard;
-        if resumes && heard.is_silent() && exit.last_lines.contains("no rollout found") {
-            heard.verdict = Some(ReportedEnd::NoSession);
+        let mut transcript = lines.transcript;
+        if resumes && transcript.is_silent() && exit.last_lines.contains("no rollout found") {
+            transcript.verdict = Some(ReportedEnd::NoSession);
         }
-        Ok(heard.into_run_outcome(exit))
+        Ok(transcript.into_run_outcome(exit))
     }
 }
 
@@ -158,13 +158,13 @@ struct CodexParser {
 }
 
 impl LineParser for CodexParser {
-    fn parse_line(&mut self, line: &Value, heard: &mut Transcript) -> Vec<AgentEvent> {
+    fn parse_line(&mut self, line: &Value, transcript: &mut Transcript) -> Vec<AgentEvent> {
         match line["type"].as_str().unwrap_or_default() {
             "thread.started" => {
                 let Some(id) = line["thread_id"].as_str() else { return Vec::new() };
                 // Codex silently starts a new thread if it does not know the requested one.
                 if self.asked_for.as_ref().is_some_and(|wanted| wanted != id) {
-                    heard.verdict = Some(ReportedEnd::NoSession);
+                    transcript.verdict = Some(ReportedEnd::NoSession);
                     return Vec::new();
                 }
                 vec![AgentEvent::Session(id.to_owned())]
@@ -173,7 +173,7 @@ impl LineParser for CodexParser {
             "item.updated" => parse_plan(&line["item"]).into_iter().collect(),
             "item.completed" => parse_completed_item(&line["item"]).into_iter().collect(),
             "turn.completed" => {
-                heard.verdict = Some(ReportedEnd::Well);
+                transcript.verdict = Some(ReportedEnd::Well);
                 let count = |key: &str| line["usage"][key].as_u64().unwrap_or_default();
                 vec![AgentEvent::Usage(RunUsage {
                     input_tokens: count("input_tokens").saturating_sub(self.before.input_tokens),
@@ -187,7 +187,7 @@ impl LineParser for CodexParser {
             }
             "turn.failed" => {
                 let why = line["error"]["message"].as_str().map(shorten_line).or_else(|| self.complaint.take());
-                heard.verdict = Some(ReportedEnd::Failed(why.unwrap_or_else(|| "it did not say why".to_owned())));
+                transcript.verdict = Some(ReportedEnd::Failed(why.unwrap_or_else(|| "it did not say why".to_owned())));
                 Vec::new()
             }
             _ => Vec::new(),

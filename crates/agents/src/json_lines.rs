@@ -22,13 +22,13 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interprets the lines of one kind of program.
 pub(super) trait LineParser: Send {
     /// Parses one line; unknown lines are skipped.
-    fn parse_line(&mut self, line: &Value, heard: &mut Transcript) -> Vec<AgentEvent>;
+    fn parse_line(&mut self, line: &Value, transcript: &mut Transcript) -> Vec<AgentEvent>;
 }
 
 /// Listens to a program, whose lines `D` interprets.
 pub(super) struct JsonLinesListener<D> {
     pub dialect: D,
-    pub heard: Transcript,
+    pub transcript: Transcript,
     /// The maximum cost of the run.
     pub budget: Option<f64>,
     pub says: mpsc::Sender<AgentEvent>,
@@ -41,20 +41,22 @@ impl<D: LineParser> OutputListener for JsonLinesListener<D> {
         while let Some(line) = lines.next_line().await {
             // A program may print other lines in between.
             let Ok(value) = serde_json::from_slice(&line) else { continue };
-            for event in self.dialect.parse_line(&value, &mut self.heard) {
-                self.heard.record_event(&event);
+            for event in self.dialect.parse_line(&value, &mut self.transcript) {
+                self.transcript.record_event(&event);
                 // The transcript keeps the event even if the receiver is gone.
                 let _ = self.says.send(event).await;
             }
-            if self.budget.is_some_and(|budget| self.heard.usage.cost > budget) && self.heard.verdict.is_none() {
-                self.heard.verdict = Some(ReportedEnd::OverBudget);
+            if self.budget.is_some_and(|budget| self.transcript.usage.cost > budget)
+                && self.transcript.verdict.is_none()
+            {
+                self.transcript.verdict = Some(ReportedEnd::OverBudget);
                 return Some(Duration::ZERO);
             }
-            if self.heard.verdict.is_some() {
+            if self.transcript.verdict.is_some() {
                 return Some(EXIT_TIMEOUT);
             }
         }
-        self.heard.half_a_line = lines.unfinished_line();
+        self.transcript.half_a_line = lines.unfinished_line();
         None
     }
 }

@@ -105,14 +105,14 @@ mod tests {
 
     #[test]
     fn texts_are_kept_whole_and_apart_however_they_come() {
-        let mut heard = Transcript::new();
+        let mut transcript = Transcript::new();
         let text = |text: &str| AgentEvent::Text(text.to_owned());
         let delta = |text: &str| AgentEvent::Delta(text.to_owned());
         let done = AgentEvent::TextDone;
         for event in [delta("on"), delta("e"), text("one"), text("two"), delta("three"), done, delta("fo")] {
-            heard.record_event(&event);
+            transcript.record_event(&event);
         }
         let exit = ProgramExit { code: 0, last_lines: String::new(), cut: Some(RunEnd::TimedOut) };
-        assert_eq!(heard.into_run_outcome(exit).text, "one\n\ntwo\n\nthree\n\nfo");
+        assert_eq!(transcript.into_run_outcome(exit).text, "one\n\ntwo\n\nthree\n\nfo");
     }
 }

@@ -51,7 +51,7 @@ pub enum ConversationEvent {
 /// All conversations of this process.
 pub struct Conversations {
     pub store: Store,
-    pub isolation: Environments,
+    pub environments: Environments,
     pub codebases: Codebases,
     pub settings: Settings,
     pub agents: AgentRegistry,
@@ -85,16 +85,28 @@ impl Conversations {
         scope: ConversationScope,
     ) -> Arc<Self> {
         let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
-        let isolation = Environments::new(git, store.clone(), settings.clone());
-        let isolation = match forge {
-            Some(forge) => isolation.connected_to(forge),
-            None => isolation,
+        let environments = Environments::new(git, store.clone(), settings.clone());
+        let environments = match forge {
+            Some(forge) => environments.connected_to(forge),
+            None => environments,
         };
         let agents = AgentRegistry::new(&settings);
         let (events, _) = broadcast::channel(256);
         let own = (scope == ConversationScope::AcceptedHere).then(Mutex::default);
         let (wake, ending, running) = (Notify::new(), watch::Sender::new(false), Mutex::default());
-        Arc::new(Self { store, isolation, codebases, settings, agents, redactor, events, wake, ending, running, own })
+        Arc::new(Self {
+            store,
+            environments,
+            codebases,
+            settings,
+            agents,
+            redactor,
+            events,
+            wake,
+            ending,
+            running,
+            own,
+        })
     }
 
     /// Accepts a message without its secrets. It is in the store when this returns, and is handled from then

@@ -70,12 +70,12 @@ impl Conversations {
                 return self.tell_places(most).await;
             }
             let Some(key) = self.next_turn().await? else { return Ok(()) };
-            let talks = self.clone();
+            let conversations = self.clone();
             // Marked as running before the queue is read again.
-            let running = RunningTurn::new(&talks, key.conversation);
+            let running = RunningTurn::new(&conversations, key.conversation);
             turns.spawn(async move {
-                Box::pin(talks.run_turn(key, running)).await;
-                talks.wake.notify_one();
+                Box::pin(conversations.run_turn(key, running)).await;
+                conversations.wake.notify_one();
             });
         }
     }

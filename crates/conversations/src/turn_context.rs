@@ -7,7 +7,7 @@ use crate::conversations::Conversations;
 
 /// A message and its conversation.
 pub struct TurnContext<'a> {
-    pub talks: &'a Conversations,
+    pub conversations: &'a Conversations,
     pub conversation: &'a Conversation,
     pub message: &'a InboxMessage,
     /// Called when a remote delays a creation.

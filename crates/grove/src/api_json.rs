@@ -111,12 +111,12 @@ pub const COUNTED_STATES: [&str; 8] =
     ["fresh", "active", "dirty", "merged", "stale", "missing", "hibernated", "failed"];
 
 /// Returns the answer of `grove status`.
-pub async fn status_json(store: &Store, isolation: &Environments) -> Result<Value, Problem> {
+pub async fn status_json(store: &Store, environments: &Environments) -> Result<Value, Problem> {
     let codebases = store.list_codebases().await?;
     let mut counts: BTreeMap<&str, usize> = COUNTED_STATES.iter().map(|state| (*state, 0)).collect();
     let mut total = 0;
     for codebase in &codebases {
-        for view in isolation.environment_views(codebase, false).await? {
+        for view in environments.environment_views(codebase, false).await? {
             total += 1;
             if let Some(count) = counts.get_mut(view.state.as_str()) {
                 *count += 1;

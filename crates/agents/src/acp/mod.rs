@@ -74,6 +74,6 @@ impl Agent for AcpAgent {
         let (place, cancel) = (run.place, run.cancel.clone());
         let mut talk = AcpTurn::new(self, run);
         let exit = program.run_supervised(place, cancel, &mut talk).await?;
-        Ok(talk.heard.into_run_outcome(exit))
+        Ok(talk.transcript.into_run_outcome(exit))
     }
 }

@@ -33,7 +33,7 @@ const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct AcpTurn<'a> {
     agent: &'a AcpAgent,
     run: AgentRun<'a>,
-    pub heard: Transcript,
+    pub transcript: Transcript,
     updates: SessionUpdates,
     /// The session that got the prompt. Updates before that do not belong to this turn.
     prompted: Option<SessionId>,
@@ -65,11 +65,11 @@ impl OutputListener for AcpTurn<'_> {
         self.send_events(rest).await;
         match over {
             AcpTurnEnd::Silence => {
-                self.heard.half_a_line = peer.unfinished_line();
+                self.transcript.half_a_line = peer.unfinished_line();
                 return None;
             }
             AcpTurnEnd::GivenUp => {}
-            AcpTurnEnd::Verdict(verdict) => _ = self.heard.verdict.get_or_insert(verdict),
+            AcpTurnEnd::Verdict(verdict) => _ = self.transcript.verdict.get_or_insert(verdict),
         }
         // The agent waits for a next prompt, which never comes.
         Some(Duration::ZERO)
@@ -78,8 +78,8 @@ impl OutputListener for AcpTurn<'_> {
 
 impl<'a> AcpTurn<'a> {
     pub fn new(agent: &'a AcpAgent, run: AgentRun<'a>) -> Self {
-        let (heard, updates) = (Transcript::new(), SessionUpdates::new(run.before));
-        Self { agent, run, heard, updates, prompted: None, last_call: None }
+        let (transcript, updates) = (Transcript::new(), SessionUpdates::new(run.before));
+        Self { agent, run, transcript, updates, prompted: None, last_call: None }
     }
 
     async fn prompt_agent(&mut self, peer: &mut RpcPeer<'_>) -> Result<ReportedEnd, AcpTurnEnd> {
@@ -209,9 +209,9 @@ impl<'a> AcpTurn<'a> {
         }
         let events = self.updates.apply_update(notice.update);
         self.send_events(events).await;
-        let over = self.agent.settings.budget.is_some_and(|budget| self.heard.usage.cost > budget);
-        if over && self.heard.verdict.is_none() {
-            self.heard.verdict = Some(ReportedEnd::OverBudget);
+        let over = self.agent.settings.budget.is_some_and(|budget| self.transcript.usage.cost > budget);
+        if over && self.transcript.verdict.is_none() {
+            self.transcript.verdict = Some(ReportedEnd::OverBudget);
             self.give_up(peer).await?;
         }
         Ok(())
@@ -244,7 +244,7 @@ impl<'a> AcpTurn<'a> {
 
     async fn send_events(&mut self, events: Vec<AgentEvent>) {
         for event in events {
-            self.heard.record_event(&event);
+            self.transcript.record_event(&event);
             // The transcript keeps the event even if the receiver is gone.
             let _ = self.run.says.send(event).await;
         }

@@ -9,9 +9,9 @@ use crate::turn_context::TurnContext;
 /// The number of characters of a description that are shown.
 const MAX_DESCRIPTION_LENGTH: usize = 200;
 
-pub async fn list_custom_commands(desk: &TurnContext<'_>) -> Result<String, Problem> {
-    let codebase = codebase_of(desk).await?;
-    let catalogue = CustomCommandCatalog::of_codebase(&desk.talks.isolation, &codebase, None).await?;
+pub async fn list_custom_commands(context: &TurnContext<'_>) -> Result<String, Problem> {
+    let codebase = codebase_of(context).await?;
+    let catalogue = CustomCommandCatalog::of_codebase(&context.conversations.environments, &codebase, None).await?;
     let commands = catalogue.read_commands().await.map_err(CustomCommandError::from)?;
     if commands.is_empty() {
         let [first, others @ ..] = COMMAND_FOLDERS.map(|folder| format!("`{folder}`"));

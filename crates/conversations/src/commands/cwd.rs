@@ -6,9 +6,9 @@ use grove_environments::problem::Problem;
 
 use crate::turn_context::TurnContext;
 
-pub async fn show_or_choose_cwd(desk: &TurnContext<'_>, path: Option<String>) -> Result<String, Problem> {
-    let (store, conversation) = (&desk.talks.store, desk.conversation);
-    let codebase = desk.talks.codebase_of(conversation).await?;
+pub async fn show_or_choose_cwd(context: &TurnContext<'_>, path: Option<String>) -> Result<String, Problem> {
+    let (store, conversation) = (&context.conversations.store, context.conversation);
+    let codebase = context.conversations.codebase_of(conversation).await?;
     let Some(path) = path else {
         let environment = match conversation.environment {
             Some(id) => store.find_environment(id).await?,
@@ -25,8 +25,8 @@ pub async fn show_or_choose_cwd(desk: &TurnContext<'_>, path: Option<String>) ->
         let message = format!("This conversation is about `{}`, so it works in its worktrees.", codebase.name);
         return Err(Problem::new("has_codebase", message, "Use `/worktree create NAME` for another place."));
     }
-    let folder = desk.allowed_folder(Path::new(&path)).await?;
+    let folder = context.allowed_folder(Path::new(&path)).await?;
     store.choose_cwd(conversation.id, Some(&folder.display().to_string())).await?;
-    store.end_sessions(&desk.conversation_ref()).await?;
+    store.end_sessions(&context.conversation_ref()).await?;
     Ok(format!("Working in {} from now on.", folder.display()))
 }

@@ -86,30 +86,30 @@ pub fn parse_message(text: &str) -> Result<ParsedMessage, Problem> {
 }
 
 /// Runs a command and returns its reply.
-pub async fn run_command(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+pub async fn run_command(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let name = line.name.clone();
     match name.as_str() {
         "help" => Ok(help::help_text()),
-        "status" => status::show_status(desk).await,
-        "reset" => reset::reset_session(desk).await,
-        "codebases" => codebase::list_codebases(desk).await,
-        "codebase" => codebase::choose_codebase(desk, &line.take_one_word("NAME")?).await,
-        "register" => codebase::register_repository(desk, &line.take_one_word("PATH")?).await,
-        "clone" => codebase::clone_repository(desk, &line.take_one_word("URL")?).await,
-        "cwd" => cwd::show_or_choose_cwd(desk, line.at_most_one()?).await,
-        "agent" => agent::show_or_choose_agent(desk, line.at_most_one()?).await,
-        "push" => Box::pin(push::push_branch(desk, line)).await,
-        "pr" => Box::pin(push::pull_request(desk, line)).await,
-        "worktree" => Box::pin(worktree::run_worktree_command(desk, line)).await,
-        "commands" => custom::list_custom_commands(desk).await,
+        "status" => status::show_status(context).await,
+        "reset" => reset::reset_session(context).await,
+        "codebases" => codebase::list_codebases(context).await,
+        "codebase" => codebase::choose_codebase(context, &line.take_one_word("NAME")?).await,
+        "register" => codebase::register_repository(context, &line.take_one_word("PATH")?).await,
+        "clone" => codebase::clone_repository(context, &line.take_one_word("URL")?).await,
+        "cwd" => cwd::show_or_choose_cwd(context, line.at_most_one()?).await,
+        "agent" => agent::show_or_choose_agent(context, line.at_most_one()?).await,
+        "push" => Box::pin(push::push_branch(context, line)).await,
+        "pr" => Box::pin(push::pull_request(context, line)).await,
+        "worktree" => Box::pin(worktree::run_worktree_command(context, line)).await,
+        "commands" => custom::list_custom_commands(context).await,
         later if PLANNED_COMMANDS.contains(&later) => Err(not_yet(&format!("/{later}"))),
         other => Err(unknown_command(&format!("/{other}"), "", None)),
     }
 }
 
 /// Returns the conversation's codebase.
-pub(crate) async fn codebase_of(desk: &TurnContext<'_>) -> Result<Codebase, Problem> {
-    let codebase = desk.talks.codebase_of(desk.conversation).await?;
+pub(crate) async fn codebase_of(context: &TurnContext<'_>) -> Result<Codebase, Problem> {
+    let codebase = context.conversations.codebase_of(context.conversation).await?;
     codebase.ok_or_else(|| {
         let hint = "Choose one with `/codebase NAME`; `/codebases` lists them.";
         Problem::new("no_codebase", "This conversation has no codebase.", hint)

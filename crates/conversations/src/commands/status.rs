@@ -9,14 +9,14 @@ use grove_store::AgentUsage;
 use crate::replies;
 use crate::turn_context::TurnContext;
 
-pub async fn show_status(desk: &TurnContext<'_>) -> Result<String, Problem> {
-    let (talks, conversation) = (desk.talks, desk.conversation);
-    let codebase = talks.codebase_of(conversation).await?;
+pub async fn show_status(context: &TurnContext<'_>) -> Result<String, Problem> {
+    let (conversations, conversation) = (context.conversations, context.conversation);
+    let codebase = conversations.codebase_of(conversation).await?;
     let environment = match conversation.environment {
-        Some(id) => talks.store.find_environment(id).await?,
+        Some(id) => conversations.store.find_environment(id).await?,
         None => None,
     };
-    let session = talks.store.active_session(conversation.id).await?;
+    let session = conversations.store.active_session(conversation.id).await?;
     let or = |value: Option<String>, without: &str| value.unwrap_or_else(|| without.to_owned());
     let cwd = environment.as_ref().map(|e| e.path.display().to_string()).or_else(|| conversation.cwd.clone());
     let mut lines = vec![
@@ -25,13 +25,13 @@ pub async fn show_status(desk: &TurnContext<'_>) -> Result<String, Problem> {
         format!("Branch: {}", or(environment.as_ref().map(|e| format!("`{}`", e.branch)), "none")),
         format!("Agent session: {}", or(session.map(|s| format!("`{}`, active", s.agent)), "none")),
     ];
-    let usage = talks.store.conversation_usage(conversation.id).await?;
+    let usage = conversations.store.conversation_usage(conversation.id).await?;
     if usage != AgentUsage::default() {
         lines.push(format!("Usage: {}", replies::usage_summary(usage)));
     }
     if let Some(codebase) = &codebase {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        let views = talks.isolation.environment_views(codebase, false).await?;
+        let views = conversations.environments.environment_views(codebase, false).await?;
         for view in &views {
             *counts.entry(State::as_str(view.state)).or_default() += 1;
         }
@@ -39,7 +39,7 @@ pub async fn show_status(desk: &TurnContext<'_>) -> Result<String, Problem> {
         let breakdown = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
         lines.push(format!("Worktrees: {}{breakdown}", views.len()));
     }
-    let (running, waiting) = talks.store.queue_counts().await?;
+    let (running, waiting) = conversations.store.queue_counts().await?;
     lines.push(format!("Queue: {running} running, {waiting} waiting"));
     Ok(lines.join("\n"))
 }

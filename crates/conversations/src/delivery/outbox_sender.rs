@@ -70,10 +70,15 @@ pub trait Platform: Send + Sync {
 }
 
 /// Sends until `ending` is set, and then everything that is ready.
-pub async fn run_outbox(talks: Arc<Conversations>, platform: Arc<dyn Platform>, mut ending: watch::Receiver<bool>) {
-    let mut sender = OutboxSender { talks: talks.clone(), platform, rest_until: Instant::now(), failures: 0 };
+pub async fn run_outbox(
+    conversations: Arc<Conversations>,
+    platform: Arc<dyn Platform>,
+    mut ending: watch::Receiver<bool>,
+) {
+    let mut sender =
+        OutboxSender { conversations: conversations.clone(), platform, rest_until: Instant::now(), failures: 0 };
     let mut drafts = AnswerDrafts::new(sender.platform.name(), sender.platform.draft_interval());
-    let mut events = talks.subscribe_events();
+    let mut events = conversations.subscribe_events();
     let mut look = true;
     while !*ending.borrow_and_update() {
         if look {
@@ -114,7 +119,7 @@ fn handle_event(event: Result<ConversationEvent, RecvError>, drafts: &mut Answer
 }
 
 struct OutboxSender {
-    talks: Arc<Conversations>,
+    conversations: Arc<Conversations>,
     platform: Arc<dyn Platform>,
     /// The end of the pause that the platform requested.
     rest_until: Instant,
@@ -140,7 +145,7 @@ impl OutboxSender {
     /// Sends a batch. Returns whether anything was sent, in which case there may be more.
     async fn send_some(&mut self, drafts: &mut AnswerDrafts) -> Result<bool, StoreError> {
         let mut any = false;
-        for unsent in self.talks.store.next_unsent(self.platform.name(), OUTBOX_BATCH_SIZE).await? {
+        for unsent in self.conversations.store.next_unsent(self.platform.name(), OUTBOX_BATCH_SIZE).await? {
             if Instant::now() < self.rest_until {
                 return Ok(false);
             }
@@ -150,7 +155,7 @@ impl OutboxSender {
             let busy = |sender: &ProcessOwner| sender != this_process() && !is_gone(sender, unsent.sender_until, now);
             if unsent.sender.as_ref().is_some_and(busy)
                 || !self
-                    .talks
+                    .conversations
                     .store
                     .take_unsent(&unsent, this_process(), now.add_duration(OWNER_LEASE_DURATION))
                     .await?
@@ -167,7 +172,7 @@ impl OutboxSender {
     }
 
     async fn send_text(&mut self, unsent: &UnsentMessage) -> Result<(), StoreError> {
-        let store = self.talks.store.clone();
+        let store = self.conversations.store.clone();
         // An answer and its draft are the same text on the platform.
         let (name, shown_as, may_be_draft) = match (unsent.manner, unsent.message) {
             (OutboxKind::Answer, Some(message)) => {
@@ -213,7 +218,7 @@ impl OutboxSender {
     async fn show_drafts(&mut self, drafts: &mut AnswerDrafts) {
         for draft in drafts.take_ready() {
             // Earlier texts are sent first, or the draft would stay above them forever.
-            match self.talks.store.has_unsent(self.platform.name(), &draft.conversation).await {
+            match self.conversations.store.has_unsent(self.platform.name(), &draft.conversation).await {
                 Ok(false) => {}
                 Ok(true) => {
                     draft.put_off();
@@ -237,7 +242,7 @@ impl OutboxSender {
                 Ok(shown_as) => {
                     if draft.shown_as.as_ref() != Some(&shown_as) {
                         // If this fails, the draft is found again by its id.
-                        if let Err(error) = self.talks.store.keep_draft(draft.message, &shown_as).await {
+                        if let Err(error) = self.conversations.store.keep_draft(draft.message, &shown_as).await {
                             tracing::warn!("a growing answer could not be noted: {error}");
                         }
                     }

@@ -29,30 +29,30 @@ impl TurnContext<'_> {
     /// Returns what a run may leave to push, if pushing is configured.
     pub(super) async fn to_be_left(&self, place: &WorkDir) -> Result<Option<Box<PushCandidate>>, TurnError> {
         let WorkDir::Isolated(ready) = place else { return Ok(None) };
-        if self.talks.settings.push_policy() != PushPolicy::Auto {
+        if self.conversations.settings.push_policy() != PushPolicy::Auto {
             return Ok(None);
         }
         let (codebase, environment) = (ready.codebase.clone(), ready.environment.clone());
-        let before = self.talks.isolation.head_commit(&codebase, &environment).await?;
+        let before = self.conversations.environments.head_commit(&codebase, &environment).await?;
         Ok(Some(Box::new(PushCandidate { codebase, environment, before })))
     }
 
     /// Pushes the commits that a run left, and reports it.
     pub(super) async fn push_left(&self, key: &TurnKey, left: &PushCandidate) {
         let PushCandidate { codebase, environment, before } = left;
-        let (isolation, branch) = (&self.talks.isolation, environment.branch.as_str());
-        match isolation.left_commits(codebase, environment, before.as_ref()).await {
+        let (environments, branch) = (&self.conversations.environments, environment.branch.as_str());
+        match environments.left_commits(codebase, environment, before.as_ref()).await {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => return self.say_after(key, replies::pushed_after_run(branch, Err(error))).await,
         }
-        let mut ending = self.talks.ending.subscribe();
+        let mut ending = self.conversations.ending.subscribe();
         let at_the_end = async {
             drop(ending.wait_for(|ending| *ending).await);
             tokio::time::sleep(SHUTDOWN_PUSH_TIMEOUT).await;
         };
         let words = tokio::select! {
-            pushed = isolation.push_branch(codebase, environment, None) => replies::pushed_after_run(branch, pushed),
+            pushed = environments.push_branch(codebase, environment, None) => replies::pushed_after_run(branch, pushed),
             () = tokio::time::sleep(PUSH_TIMEOUT) => replies::not_pushed_in_time(branch),
             () = at_the_end => replies::not_pushed_in_time(branch),
         };

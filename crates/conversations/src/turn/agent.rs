@@ -75,8 +75,8 @@ impl TurnContext<'_> {
         said: AgentRequest<'_>,
         cancelled: watch::Receiver<Option<CancelReason>>,
     ) -> Result<TurnOutcome, TurnError> {
-        let store = &self.talks.store;
-        let codebase = self.talks.codebase_of(self.conversation).await?;
+        let store = &self.conversations.store;
+        let codebase = self.conversations.codebase_of(self.conversation).await?;
         if codebase.is_none() && self.conversation.codebase.is_some() {
             return Err(replies::codebase_gone().into());
         }
@@ -87,7 +87,7 @@ impl TurnContext<'_> {
             let place = match &codebase {
                 None => {
                     let path = self.without_codebase(key).await?;
-                    let ready = ReadyFolder::wait_for_turn(self.talks.settings.home_path(), path.clone()).await;
+                    let ready = ReadyFolder::wait_for_turn(self.conversations.settings.home_path(), path.clone()).await;
                     WorkDir::NoCodebase(ready.map_err(|error| replies::no_scratch(&path, &error))?)
                 }
                 Some(codebase) => {
@@ -105,7 +105,7 @@ impl TurnContext<'_> {
             if cancelled.borrow().is_some() {
                 return Ok(TurnOutcome::stopped_early());
             }
-            if *self.talks.ending.borrow() {
+            if *self.conversations.ending.borrow() {
                 return Err(TurnError::PutBack);
             }
             store.agent_starts(key, self.message.id).await?;
@@ -129,7 +129,7 @@ impl TurnContext<'_> {
     pub(super) fn choose_agent(&self, codebase: Option<&Codebase>) -> Result<Arc<dyn Agent>, Problem> {
         let of_codebase = codebase.and_then(|codebase| codebase.ai_assistant_type.as_deref());
         let wanted = self.conversation.agent.as_deref().or(of_codebase);
-        let agent = self.talks.agents.choose_agent(wanted, &self.message.via)?;
+        let agent = self.conversations.agents.choose_agent(wanted, &self.message.via)?;
         agent.check_installed()?;
         Ok(agent)
     }
@@ -144,7 +144,7 @@ impl TurnContext<'_> {
         cancelled: &watch::Receiver<Option<CancelReason>>,
     ) -> Result<FoundPlace, TurnError> {
         let hints = said.hints;
-        let wish = CreateRequest {
+        let request = CreateRequest {
             work: hints.to_work(&self.conversation.name)?,
             branch: None,
             from: None,
@@ -162,13 +162,13 @@ impl TurnContext<'_> {
         };
         let outcome = self
             .environments_with_notices()
-            .create_environment(codebase, &wish)
+            .create_environment(codebase, &request)
             .await
             .map_err(TurnError::from_blocked)?;
         if let Some(pull_request) = &hints.pull_request {
             let branch = hints.pr_branch.clone().filter(|_| !hints.is_fork_pr);
             let news = PullRequestUpdate { pull_request: (**pull_request).clone(), branch };
-            self.talks.isolation.pull_request_changed(codebase, &news).await?;
+            self.conversations.environments.pull_request_changed(codebase, &news).await?;
         }
         if !*told {
             let mut notices = Vec::new();
@@ -179,14 +179,14 @@ impl TurnContext<'_> {
             notices.extend(replies::place_notices(&outcome, hints, new_here));
             self.send_notices(key, &notices).await?;
             if self.conversation.removed_branch.is_some() {
-                self.talks.store.told_of_removal(self.conversation.id).await?;
+                self.conversations.store.told_of_removal(self.conversation.id).await?;
             }
-            self.talks.tell_watchers(ConversationEvent::Worktrees);
+            self.conversations.tell_watchers(ConversationEvent::Worktrees);
             *told = true;
         }
-        let ready = self.talks.isolation.wait_for_environment(codebase, &outcome.environment);
+        let ready = self.conversations.environments.wait_for_environment(codebase, &outcome.environment);
         tokio::pin!(ready);
-        let (mut ending, mut cancelled) = (self.talks.ending.subscribe(), cancelled.clone());
+        let (mut ending, mut cancelled) = (self.conversations.ending.subscribe(), cancelled.clone());
         let mut waits = false;
         loop {
             tokio::select! {
@@ -200,7 +200,7 @@ impl TurnContext<'_> {
                 // Another conversation uses the environment, which may take long.
                 () = tokio::time::sleep(PLACE_WAIT_INTERVAL), if !waits => {
                     waits = true;
-                    self.talks.store.mark_repeatable(key, self.message.id).await?;
+                    self.conversations.store.mark_repeatable(key, self.message.id).await?;
                 }
             }
         }
@@ -216,9 +216,9 @@ impl TurnContext<'_> {
             // The folder may have become part of a codebase since it was chosen.
             return Ok(self.allowed_folder(&cwd).await?);
         }
-        let scratch = self.talks.scratch_folder(self.conversation.id);
+        let scratch = self.conversations.scratch_folder(self.conversation.id);
         if !scratch.is_dir() {
-            let codebases = self.talks.store.list_codebases().await?;
+            let codebases = self.conversations.store.list_codebases().await?;
             if !codebases.is_empty() {
                 let names: Vec<&str> = codebases.iter().map(|codebase| codebase.name.as_str()).collect();
                 self.send_notices(key, &[replies::choose_codebase(&names)]).await?;
@@ -234,10 +234,10 @@ impl TurnContext<'_> {
         if ready.environment.size_at.is_some_and(|at| Moment::now().duration_since(at) < REMEASURE_INTERVAL) {
             return;
         }
-        let (isolation, codebase) = (self.talks.isolation.clone(), ready.codebase.clone());
+        let (environments, codebase) = (self.conversations.environments.clone(), ready.codebase.clone());
         let environment = ready.environment.clone();
         tokio::spawn(async move {
-            isolation.measure_environments(&codebase, &[environment]).await;
+            environments.measure_environments(&codebase, &[environment]).await;
         });
     }
 }

@@ -8,7 +8,7 @@ use crate::turn_context::TurnContext;
 
 impl TurnContext<'_> {
     pub(super) async fn handle_closed(&self, merged: bool) -> Result<TurnOutcome, TurnError> {
-        Ok(match self.talks.isolation.on_conversation_closed(&self.conversation_ref(), merged).await? {
+        Ok(match self.conversations.environments.on_conversation_closed(&self.conversation_ref(), merged).await? {
             // The person who closed it does not expect a reply.
             CloseOutcome::None | CloseOutcome::Shared { .. } | CloseOutcome::Removed(_) => {
                 TurnOutcome::without_answer()

@@ -26,7 +26,7 @@ impl TurnContext<'_> {
         let mut stop = cancelled.clone();
         let catalogue = tokio::select! {
             biased;
-            catalogue = CustomCommandCatalog::of_codebase(&self.talks.isolation, &codebase, None) => catalogue.map_err(TurnError::from_blocked)?,
+            catalogue = CustomCommandCatalog::of_codebase(&self.conversations.environments, &codebase, None) => catalogue.map_err(TurnError::from_blocked)?,
             () = async { drop(stop.wait_for(Option::is_some).await) } => return Ok(TurnOutcome::stopped_early()),
         };
         let command = catalogue.find_command(&call.name).await.map_err(Problem::from)?;

@@ -14,7 +14,7 @@ impl TurnContext<'_> {
     /// that is not a main checkout, not a worktree, and not our own home.
     pub async fn allowed_folder(&self, path: &Path) -> Result<PathBuf, Problem> {
         let folder = self.named_folder(path)?;
-        let store = &self.talks.store;
+        let store = &self.conversations.store;
         for codebase in store.list_codebases().await? {
             let inside = |place: &Path| folder.starts_with(place) || place.starts_with(&folder);
             if inside(&codebase.default_cwd) || inside(&codebase.git_common_dir) {
@@ -29,7 +29,7 @@ impl TurnContext<'_> {
                 return Err(Problem::new("has_environment", message, hint));
             }
         }
-        let home = self.talks.settings.home_path();
+        let home = self.conversations.settings.home_path();
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         if (folder.starts_with(&home) || home.starts_with(&folder)) && !folder.starts_with(home.join("scratch")) {
             let message = format!("{} holds what belongs to grove itself.", folder.display());
@@ -51,7 +51,7 @@ impl TurnContext<'_> {
         let folder = folder.ok_or_else(|| {
             Problem::new("not_found", format!("{} is not a directory.", path.display()), CHOOSE_FOLDER_HINT)
         })?;
-        let allowed = match self.talks.settings.allowed_root() {
+        let allowed = match self.conversations.settings.allowed_root() {
             Some(root) => root.canonicalize().is_ok_and(|root| folder.starts_with(root)),
             None => is_of_this_machine(&self.message.via),
         };

@@ -123,22 +123,22 @@ impl From<WorkError> for TurnError {
 
 /// Marks a conversation as handled by this process while this value lives; a panic in the turn ends it too.
 pub(super) struct RunningTurn {
-    talks: Arc<Conversations>,
+    conversations: Arc<Conversations>,
     conversation: ConversationId,
     cancel: watch::Sender<Option<CancelReason>>,
 }
 
 impl RunningTurn {
-    pub fn new(talks: &Arc<Conversations>, conversation: ConversationId) -> Self {
+    pub fn new(conversations: &Arc<Conversations>, conversation: ConversationId) -> Self {
         let cancel = watch::Sender::new(None);
-        talks.running.lock().unwrap_or_else(PoisonError::into_inner).insert(conversation, cancel.clone());
-        Self { talks: talks.clone(), conversation, cancel }
+        conversations.running.lock().unwrap_or_else(PoisonError::into_inner).insert(conversation, cancel.clone());
+        Self { conversations: conversations.clone(), conversation, cancel }
     }
 }
 
 impl Drop for RunningTurn {
     fn drop(&mut self) {
-        let mut running = self.talks.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.conversations.running.lock().unwrap_or_else(PoisonError::into_inner);
         // Removes only our own entry: another turn may have replaced it already.
         if running.get(&self.conversation).is_some_and(|cancel| cancel.same_channel(&self.cancel)) {
             running.remove(&self.conversation);
@@ -207,10 +207,10 @@ impl Conversations {
         let (waits, mut waited_for) = mpsc::unbounded_channel();
         // Only notices of this message use the callback; a closed channel needs them no longer.
         let on_wait = WaitCallback::new(move |remote| drop(waits.send(remote.to_owned())));
-        let desk = TurnContext { talks: self, conversation: &conversation, message: &message, on_wait };
+        let context = TurnContext { conversations: self, conversation: &conversation, message: &message, on_wait };
         let ending = match self.verdict_on(&message) {
             Some(ending) => ending,
-            None => match desk.begin_telling_of_waits(key, cancelled, &mut waited_for).await {
+            None => match context.begin_telling_of_waits(key, cancelled, &mut waited_for).await {
                 Ok(ending) => ending,
                 Err(TurnError::Problem(problem)) => TurnOutcome::from_problem(&problem),
                 Err(TurnError::Store(error)) => return Err(error),
@@ -222,7 +222,7 @@ impl Conversations {
         self.announce_reply(&conversation, Some(message.id));
         self.tell_watchers(ConversationEvent::Worktrees);
         if let Some(left) = ending.left {
-            Box::pin(desk.push_left(key, &left)).await;
+            Box::pin(context.push_left(key, &left)).await;
         }
         Ok(())
     }
@@ -294,11 +294,13 @@ impl TurnContext<'_> {
         if let Some(ending) = self.register_repository(key, repository, &cancelled).await? {
             return Ok(ending);
         }
-        let (talks, message, on_wait) = (self.talks, self.message, self.on_wait.clone());
-        let Some(conversation) = talks.store.find_conversation(key.conversation).await? else {
+        let (conversations, message, on_wait) = (self.conversations, self.message, self.on_wait.clone());
+        let Some(conversation) = conversations.store.find_conversation(key.conversation).await? else {
             return Ok(TurnOutcome::without_answer());
         };
-        TurnContext { talks, conversation: &conversation, message, on_wait }.dispatch_event(key, cancelled).await
+        TurnContext { conversations, conversation: &conversation, message, on_wait }
+            .dispatch_event(key, cancelled)
+            .await
     }
 
     async fn dispatch_event(
@@ -340,7 +342,7 @@ impl TurnContext<'_> {
         key: &TurnKey,
         cancelled: watch::Receiver<Option<CancelReason>>,
     ) -> Result<TurnOutcome, TurnError> {
-        let store = &self.talks.store;
+        let store = &self.conversations.store;
         for earlier in store.cut_short(self.conversation.id, self.message.seq).await? {
             let IncomingPayload::Message { text, context, hints } = &earlier.event else { continue };
             let Ok(ParsedMessage::Do(deed)) = commands::parse_message(text) else { continue };
@@ -359,15 +361,15 @@ impl TurnContext<'_> {
         if notices.is_empty() {
             return Ok(());
         }
-        let clean: Vec<String> = notices.iter().map(|text| self.talks.redactor.redact_text(text)).collect();
-        self.talks.store.post_notices(key, self.message.id, &clean).await?;
-        self.talks.announce_reply(self.conversation, None);
+        let clean: Vec<String> = notices.iter().map(|text| self.conversations.redactor.redact_text(text)).collect();
+        self.conversations.store.post_notices(key, self.message.id, &clean).await?;
+        self.conversations.announce_reply(self.conversation, None);
         Ok(())
     }
 
     /// Returns environments whose creation reports slow remotes as notices.
     pub fn environments_with_notices(&self) -> Environments {
-        self.talks.isolation.clone().telling_of_waits(self.on_wait.clone())
+        self.conversations.environments.clone().telling_of_waits(self.on_wait.clone())
     }
 
     pub fn conversation_ref(&self) -> grove_store::ConversationRef {

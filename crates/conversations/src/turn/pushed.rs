@@ -9,17 +9,17 @@ use crate::turn_context::TurnContext;
 impl TurnContext<'_> {
     /// Announces the commits in the conversation if the environment does not have them.
     pub(super) async fn handle_pushed(&self, head: &CommitSha) -> Result<TurnOutcome, TurnError> {
-        let talks = self.talks;
+        let conversations = self.conversations;
         let Some(id) = self.conversation.environment else { return Ok(TurnOutcome::without_answer()) };
-        let Some(environment) = talks.store.find_environment(id).await? else {
+        let Some(environment) = conversations.store.find_environment(id).await? else {
             return Ok(TurnOutcome::without_answer());
         };
-        let Some(codebase) = talks.codebase_of(self.conversation).await? else {
+        let Some(codebase) = conversations.codebase_of(self.conversation).await? else {
             return Ok(TurnOutcome::without_answer());
         };
         // Of several pushes, only the last is announced.
         let is_last = environment.metadata.pr.as_ref().is_none_or(|pr| pr.head.as_ref() == Some(head));
-        if !is_last || !talks.isolation.is_behind(&codebase, &environment, head).await? {
+        if !is_last || !conversations.environments.is_behind(&codebase, &environment, head).await? {
             return Ok(TurnOutcome::without_answer());
         }
         let number = environment.metadata.pr.as_ref().map(|pr| pr.number);

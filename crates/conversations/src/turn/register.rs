@@ -29,7 +29,7 @@ impl TurnContext<'_> {
         repository: &RepositoryHint,
         cancelled: &watch::Receiver<Option<CancelReason>>,
     ) -> Result<Option<TurnOutcome>, TurnError> {
-        let codebases = &self.talks.codebases;
+        let codebases = &self.conversations.codebases;
         let failed = |error: CodebaseError| match error {
             CodebaseError::Store(error) => TurnError::Store(error),
             other => TurnError::Problem(replies::blocked_problem(Problem::from(other))),
@@ -39,7 +39,7 @@ impl TurnContext<'_> {
             Some(codebase) => codebase,
             None => {
                 self.send_notices(key, &[replies::cloning_notice(&repository.name)]).await?;
-                let (mut ending, mut cancelled) = (self.talks.ending.subscribe(), cancelled.clone());
+                let (mut ending, mut cancelled) = (self.conversations.ending.subscribe(), cancelled.clone());
                 tokio::select! {
                     biased;
                     cloned = codebases.clone_workspace(repository) => cloned.map_err(failed)?,
@@ -50,7 +50,7 @@ impl TurnContext<'_> {
                 }
             }
         };
-        self.talks.store.choose_codebase(self.conversation.id, codebase.id).await?;
+        self.conversations.store.choose_codebase(self.conversation.id, codebase.id).await?;
         Ok(None)
     }
 }

@@ -30,7 +30,7 @@ impl TurnContext<'_> {
         loop {
             if let (Some(command), Some(session)) = (said.command, &mut resumed.session) {
                 session.facts.last_command = Some(command.to_owned());
-                self.talks.store.keep_session(session).await?;
+                self.conversations.store.keep_session(session).await?;
             }
             match self.run_in(&resumed, agent, place, said, cancelled).await? {
                 Ok(RunOutcome { ended: RunEnd::NoSession, .. }) if !resumed.is_new() => {
@@ -88,10 +88,10 @@ impl TurnContext<'_> {
             return Ok(());
         }
         let usage = grove_store::AgentUsage::from(usage);
-        self.talks.store.add_usage(self.message, agent.name(), &usage).await?;
+        self.conversations.store.add_usage(self.message, agent.name(), &usage).await?;
         let Some(mut session) = session else { return Ok(()) };
         session.facts.taken = session.facts.taken.combine_with(usage);
-        self.talks.store.keep_session(&session).await
+        self.conversations.store.keep_session(&session).await
     }
 
     pub(super) fn to_turn_outcome(
@@ -103,20 +103,20 @@ impl TurnContext<'_> {
         let RunOutcome { text, left_out, ended, .. } = outcome;
         // Redacted before it is cut: half of a secret would not be recognized.
         let (text, dropped) = replies::last_part(&text);
-        let text = replies::shorten_answer(&self.talks.redactor.redact_text(text), left_out + dropped);
+        let text = replies::shorten_answer(&self.conversations.redactor.redact_text(text), left_out + dropped);
         let end = match ended {
             RunEnd::Well => InboxOutcome::Done,
             RunEnd::Badly { .. } | RunEnd::Failed(_) | RunEnd::NoSession => InboxOutcome::Failed,
             RunEnd::OverBudget | RunEnd::TimedOut | RunEnd::Cancelled(CancelReason::Stopped) => {
                 InboxOutcome::Interrupted
             }
-            RunEnd::Cancelled(CancelReason::Draining) if self.talks.settings.retry_on_restart() => {
+            RunEnd::Cancelled(CancelReason::Draining) if self.conversations.settings.retry_on_restart() => {
                 return Err(TurnError::PutBack);
             }
             RunEnd::Cancelled(CancelReason::Draining) => InboxOutcome::Interrupted,
             RunEnd::Cancelled(CancelReason::LostTurn) => return Err(TurnError::Store(StoreError::LostTurn)),
         };
-        let words = self.talks.redactor.redact_text(said.typed);
+        let words = self.conversations.redactor.redact_text(said.typed);
         Ok(TurnOutcome::new(Some(replies::run_end_reply(agent.name(), &ended, &text, &words)), end))
     }
 }

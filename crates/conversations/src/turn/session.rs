@@ -35,7 +35,7 @@ impl ResumedSession {
 impl TurnContext<'_> {
     /// Resumes the session; with another directory or another agent, a new one starts.
     pub(super) async fn resume_session(&self, agent: &dyn Agent, cwd: &Path) -> Result<ResumedSession, TurnError> {
-        let Some(session) = self.talks.store.active_session(self.conversation.id).await? else {
+        let Some(session) = self.conversations.store.active_session(self.conversation.id).await? else {
             return self.new_session(agent, cwd, false).await;
         };
         let goes_on = session.agent == agent.name() && session.facts.cwd.as_deref() == cwd.to_str();
@@ -57,7 +57,7 @@ impl TurnContext<'_> {
         cwd: &Path,
         knowing: bool,
     ) -> Result<ResumedSession, TurnError> {
-        let store = &self.talks.store;
+        let store = &self.conversations.store;
         let wish = agent.new_session();
         let id = match &wish {
             SessionRequest::Named(id) => Some(id.clone()),
@@ -67,7 +67,7 @@ impl TurnContext<'_> {
         let session = store.start_session(self.conversation.id, agent.name(), &cwd, id).await?;
         let lately = if knowing && agent.session_memory() != SessionMemory::None {
             let before: Vec<MessageExchange> = store.recent_exchanges(self.message, MAX_RECENT_MESSAGES).await?;
-            replies::recent_exchanges(&before).map(|text| self.talks.redactor.redact_text(&text))
+            replies::recent_exchanges(&before).map(|text| self.conversations.redactor.redact_text(&text))
         } else {
             None
         };

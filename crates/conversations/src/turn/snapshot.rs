@@ -22,18 +22,18 @@ impl TurnContext<'_> {
         said: &AgentRequest<'_>,
         cancelled: watch::Receiver<Option<CancelReason>>,
     ) -> Result<TurnOutcome, TurnError> {
-        let isolation = &self.talks.isolation;
+        let environments = &self.conversations.environments;
         let mut stop = cancelled.clone();
         let sight = tokio::select! {
             biased;
-            sight = isolation.snapshot_target(codebase, self.conversation.environment) => sight.map_err(TurnError::from_blocked)?,
+            sight = environments.snapshot_target(codebase, self.conversation.environment) => sight.map_err(TurnError::from_blocked)?,
             () = async { drop(stop.wait_for(Option::is_some).await) } => return Ok(TurnOutcome::stopped_early()),
         };
         if let Some(branch) = &sight.uncommitted_on {
             self.send_notices(key, &[replies::reads_commit(&sight.at, branch)]).await?;
         }
         // Not cancelled halfway, so that nothing is left behind.
-        let ready = isolation
+        let ready = environments
             .begin_reading(codebase, &sight.at, agent.agent_settings().timeout)
             .await
             .map_err(TurnError::from_blocked)?;
@@ -41,7 +41,7 @@ impl TurnContext<'_> {
         let place = WorkDir::Reading(Box::new(ready));
         let read = self.read_there(key, agent, &place, said, &cancelled).await;
         drop(place);
-        let Some(left) = isolation.end_reading(codebase, reading).await else { return read };
+        let Some(left) = environments.end_reading(codebase, reading).await else { return read };
         let words = replies::not_taken_away(&left);
         tracing::warn!("{words}");
         match read {
@@ -69,10 +69,10 @@ impl TurnContext<'_> {
         if cancelled.borrow().is_some() {
             return Ok(TurnOutcome::stopped_early());
         }
-        if *self.talks.ending.borrow() {
+        if *self.conversations.ending.borrow() {
             return Err(TurnError::PutBack);
         }
-        self.talks.store.agent_starts(key, self.message.id).await?;
+        self.conversations.store.agent_starts(key, self.message.id).await?;
         match self.run_once(agent, place, said, cancelled).await? {
             Ok(outcome) => self.to_turn_outcome(agent, said, outcome),
             Err(AgentError::Moved(_)) => Err(replies::unstable_place_problem().into()),

@@ -10,7 +10,7 @@ use crate::replies;
 use crate::turn_context::TurnContext;
 
 pub(super) struct AgentEventForwarder<'a> {
-    desk: &'a TurnContext<'a>,
+    context: &'a TurnContext<'a>,
     /// `None` if the session is never resumed.
     session: Option<AgentSession>,
     /// Forwards complete lines, so that a secret is never split; the stored answer is redacted as a whole.
@@ -20,8 +20,8 @@ pub(super) struct AgentEventForwarder<'a> {
 }
 
 impl<'a> AgentEventForwarder<'a> {
-    pub fn new(desk: &'a TurnContext<'a>, session: Option<AgentSession>) -> Self {
-        Self { desk, session, text: RedactedStream::new(desk.talks.redactor.clone()), pieces: false }
+    pub fn new(context: &'a TurnContext<'a>, session: Option<AgentSession>) -> Self {
+        Self { context, session, text: RedactedStream::new(context.conversations.redactor.clone()), pieces: false }
     }
 
     /// Forwards all events of the agent. Returns the session as it is known then.
@@ -44,7 +44,7 @@ impl<'a> AgentEventForwarder<'a> {
                     self.show_lines("\n\n");
                 }
                 // Without subscribers no events are needed.
-                _ if !self.desk.talks.is_watched() => {}
+                _ if !self.context.conversations.is_watched() => {}
                 other => {
                     if let Some(line) = replies::step_line(&other) {
                         self.show_step(&line);
@@ -63,30 +63,35 @@ impl<'a> AgentEventForwarder<'a> {
         }
         session.assistant_id = Some(id);
         session.facts.begun = true;
-        if let Err(error) = self.desk.talks.store.keep_session(session).await {
+        if let Err(error) = self.context.conversations.store.keep_session(session).await {
             tracing::error!("an agent's session could not be kept, so the next message begins a new one: {error}");
         }
     }
 
     fn show_lines(&mut self, text: &str) {
-        if !self.desk.talks.is_watched() {
+        if !self.context.conversations.is_watched() {
             return self.text.pass_over(text);
         }
         let text = self.text.push_piece(text);
         if !text.is_empty() {
             let (platform, conversation, message) = self.message_address();
-            self.desk.talks.tell_watchers(ConversationEvent::Delta { platform, conversation, message, text });
+            self.context.conversations.tell_watchers(ConversationEvent::Delta {
+                platform,
+                conversation,
+                message,
+                text,
+            });
         }
     }
 
     fn show_step(&self, line: &str) {
-        let text = self.desk.talks.redactor.clean_cut(line);
+        let text = self.context.conversations.redactor.clean_cut(line);
         let (platform, conversation, message) = self.message_address();
-        self.desk.talks.tell_watchers(ConversationEvent::Step { platform, conversation, message, text });
+        self.context.conversations.tell_watchers(ConversationEvent::Step { platform, conversation, message, text });
     }
 
     fn message_address(&self) -> (String, String, grove_model::MessageId) {
-        let conversation = self.desk.conversation;
-        (conversation.platform.clone(), conversation.name.clone(), self.desk.message.id)
+        let conversation = self.context.conversation;
+        (conversation.platform.clone(), conversation.name.clone(), self.context.message.id)
     }
 }

@@ -105,11 +105,11 @@ impl Environments {
         self.clean_up_for(&RemovalRequester::Person, codebase, scope, dry_run, progress).await
     }
 
-    /// Runs one cycle over a codebase, as [`Self::clean_up`] does, on behalf of `asker`.
+    /// Runs one cycle over a codebase, as [`Self::clean_up`] does, on behalf of `requester`.
     #[tracing::instrument(name = "cleanup", skip_all, fields(codebase = codebase.name, ?scope, dry_run))]
     pub async fn clean_up_for(
         &self,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
         codebase: &Codebase,
         scope: CleanupScope,
         dry_run: bool,
@@ -127,7 +127,7 @@ impl Environments {
             tracing::warn!("the clock jumped since the last clean-up: nothing counts as old or expired this time");
         }
         let rules = CleanupRules { scope, steady, grace };
-        let report = self.clean_by(&rules, asker, codebase, dry_run, progress).await?;
+        let report = self.clean_by(&rules, requester, codebase, dry_run, progress).await?;
         if scope == CleanupScope::Everything && !dry_run {
             self.measure_environments(codebase, &self.environments_here(codebase).await?).await;
         }
@@ -155,7 +155,7 @@ impl Environments {
     async fn clean_by(
         &self,
         rules: &CleanupRules,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
         codebase: &Codebase,
         dry_run: bool,
         progress: CleanupProgress<'_>,
@@ -178,12 +178,12 @@ impl Environments {
                     reason: spared.to_string(),
                 }),
                 CleanupChoice::Remove(why) => {
-                    let wish = RemoveOptions {
+                    let options = RemoveOptions {
                         branch: branch_wish(Some(standing)),
-                        asker: asker.clone(),
+                        requester: requester.clone(),
                         ..RemoveOptions::default()
                     };
-                    self.clean_one(codebase, environment, &wish, why, dry_run, &mut report).await;
+                    self.clean_one(codebase, environment, &options, why, dry_run, &mut report).await;
                 }
             }
         }
@@ -220,16 +220,16 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        wish: &RemoveOptions,
+        options: &RemoveOptions,
         why: CleanupReason,
         dry_run: bool,
         report: &mut CleanupReport,
     ) {
         let (id, branch) = (environment.id.to_string(), environment.branch.to_string());
         let outcome = if dry_run {
-            self.would_go(codebase, environment, &wish.asker).await
+            self.would_go(codebase, environment, &options.requester).await
         } else {
-            self.remove_environment(codebase, environment, wish).await.map(|_| None)
+            self.remove_environment(codebase, environment, options).await.map(|_| None)
         };
         match outcome {
             Ok(None) => {
@@ -257,9 +257,9 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
     ) -> Result<Option<String>, EnvironmentError> {
-        Ok(match self.plan_reasons(codebase, environment, asker).await? {
+        Ok(match self.plan_reasons(codebase, environment, requester).await? {
             RemovalPlan::Gone | RemovalPlan::Release => None,
             RemovalPlan::Remove(removable) => {
                 let reasons = removable.blocking_reasons(false);

@@ -60,12 +60,12 @@ impl Environments {
         let standings =
             self.merge_statuses(codebase, std::slice::from_ref(&environment), grove_model::Moment::now()).await?;
         let branch = super::branch_wish(standings.get(&environment.id));
-        let wish = RemoveOptions {
+        let options = RemoveOptions {
             branch,
-            asker: RemovalRequester::Conversation(conversation.clone()),
+            requester: RemovalRequester::Conversation(conversation.clone()),
             ..RemoveOptions::default()
         };
-        match self.remove_environment(codebase, &environment, &wish).await {
+        match self.remove_environment(codebase, &environment, &options).await {
             // The conversation stays bound until here, so that a retry after an interruption finds the
             // environment.
             Ok(_) => {

@@ -35,9 +35,9 @@ impl Environments {
         let branch = found.branch.as_deref().ok_or_else(on_no_branch)?;
         let branch = BranchName::parse(branch).map_err(|error| EnvironmentError::Work(error.into()))?;
         let work = work.map_or_else(|| Work::for_task(branch.as_str()), Ok)?;
-        let wish =
+        let request =
             CreateRequest { work, branch: None, from: None, hints: CreateHints::default(), conversation: None, by };
-        let new = self.new_row(codebase, &wish, branch, real);
+        let new = self.new_row(codebase, &request, branch, real);
         match self.take_over_row(codebase, new, &found, AdoptedFrom::Path, false).await? {
             ClaimOutcome::Won(environment) => {
                 Ok(CreateOutcome { environment, how: CreateMethod::Adopted(AdoptedFrom::Path), stale_reference: false })
@@ -61,12 +61,12 @@ impl Environments {
         let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let remotes = repo.list_remotes().await?;
         let remote = choose_remote(self.settings.remote_name(), &remotes).unwrap_or_default();
-        let wish = BasePreference {
+        let request = BasePreference {
             explicit: None,
             setting: self.settings.base_branch(),
             recorded: codebase.default_branch.as_deref(),
         };
-        let base = repo.find_base(&wish, remote.as_deref(), FetchPolicy::Never, None).await.ok();
+        let base = repo.find_base(&request, remote.as_deref(), FetchPolicy::Never, None).await.ok();
         let base = base.map(|(base, _)| (base.name, base.sha));
         let adopted = AdoptedWorktree { from, base, head: found.head.clone(), migrated };
         // The worktree's own branch, which may be spelled differently from the requested one.
@@ -85,11 +85,11 @@ impl Environments {
     pub(super) async fn take_over_legacy(
         &self,
         codebase: &Codebase,
-        wish: &CreateRequest,
+        request: &CreateRequest,
         new: &NewEnvironment,
         steps: &mut Vec<decide::DecisionStep>,
     ) -> Result<Option<CreateAttempt>, EnvironmentError> {
-        let Some(path) = &wish.hints.legacy_path else { return Ok(None) };
+        let Some(path) = &request.hints.legacy_path else { return Ok(None) };
         let candidate = format!("legacy path {}", path.display());
         let found = self.provider.check_adoptable(codebase, path).await?.filter(|found| found.branch.is_some());
         // The step that says that only a new environment is left stays the last one.
@@ -111,7 +111,7 @@ impl Environments {
             ClaimOutcome::Won(environment) => {
                 Ok(Some(self.record_choice(environment, CreateMethod::Adopted(AdoptedFrom::Path), steps).await?))
             }
-            ClaimOutcome::Held(holder) => self.when_held(holder, wish, codebase, steps).await.map(Some),
+            ClaimOutcome::Held(holder) => self.when_held(holder, request, codebase, steps).await.map(Some),
         }
     }
 

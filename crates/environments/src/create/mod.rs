@@ -107,20 +107,20 @@ impl CreateAttempt {
 impl Environments {
     /// Returns the environment of a work: the existing one, or a new one. It waits for a process that is
     /// creating the environment right now, and cleans up after a process that ended half way.
-    #[tracing::instrument(name = "create", skip_all, fields(codebase = codebase.name, work = %wish.work.work_key()))]
+    #[tracing::instrument(name = "create", skip_all, fields(codebase = codebase.name, work = %request.work.work_key()))]
     pub async fn create_environment(
         &self,
         codebase: &Codebase,
-        wish: &CreateRequest,
+        request: &CreateRequest,
     ) -> Result<CreateOutcome, EnvironmentError> {
         self.quarantine_broken(codebase).await?;
         let mut stale_reference = false;
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
-            let holder = match self.try_create(codebase, wish, &mut stale_reference).await? {
+            let holder = match self.try_create(codebase, request, &mut stale_reference).await? {
                 CreateAttempt::Done(outcome) => {
-                    if let Some(conversation) = &wish.conversation {
+                    if let Some(conversation) = &request.conversation {
                         let id = outcome.environment.id;
                         if !self.store.bind_conversation(conversation, codebase.id, id).await? {
                             // It is being removed at this moment: try again.
@@ -136,7 +136,7 @@ impl Environments {
                 continue;
             }
             if began.elapsed() > CREATION_WAIT_TIMEOUT {
-                return Err(EnvironmentError::InTheMaking { work: wish.work.work_key().to_string() });
+                return Err(EnvironmentError::InTheMaking { work: request.work.work_key().to_string() });
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(500));
@@ -146,14 +146,14 @@ impl Environments {
     async fn try_create(
         &self,
         codebase: &Codebase,
-        wish: &CreateRequest,
+        request: &CreateRequest,
         stale_reference: &mut bool,
     ) -> Result<CreateAttempt, EnvironmentError> {
-        let bound = match &wish.conversation {
+        let bound = match &request.conversation {
             Some(conversation) => self.store.bound_environment(conversation).await?,
             None => None,
         };
-        let mut decision = decide_environment(self.gather_facts(codebase, &wish.work, &wish.hints, bound).await?);
+        let mut decision = decide_environment(self.gather_facts(codebase, &request.work, &request.hints, bound).await?);
         for gone in &decision.gone {
             self.store.advance_status(gone.id, gone.status, Status::Destroyed, Some("its folder is gone")).await?;
             self.store.clear_references(gone.id).await?;
@@ -175,8 +175,8 @@ impl Environments {
             EnvironmentChoice::Unknown(environment, why) => {
                 return Err(EnvironmentError::Broken { path: environment.path, why });
             }
-            EnvironmentChoice::Use(environment) if wish.from.is_some() => {
-                let (work, branch) = (wish.work.work_key().to_string(), environment.branch);
+            EnvironmentChoice::Use(environment) if request.from.is_some() => {
+                let (work, branch) = (request.work.work_key().to_string(), environment.branch);
                 return Err(EnvironmentError::HasEnvironment { work, branch });
             }
             EnvironmentChoice::Use(environment) => {
@@ -184,22 +184,22 @@ impl Environments {
                 return self.record_choice(*environment, CreateMethod::Used, &decision.steps).await;
             }
             EnvironmentChoice::Share(environment, relation) => {
-                self.link_work(environment.id, &wish.work).await?;
+                self.link_work(environment.id, &request.work).await?;
                 return self.record_choice(*environment, CreateMethod::Shared(relation), &decision.steps).await;
             }
         }
         let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
-        let branch = self.branch_for(codebase, wish, &settings).await?;
+        let branch = self.branch_for(codebase, request, &settings).await?;
         let others = self.store.list_environments(codebase.id, false).await?;
         let path = paths::path_for(&branch, codebase, &settings, &others);
-        let new = self.new_row(codebase, wish, branch, path);
+        let new = self.new_row(codebase, request, branch, path);
 
-        if let Some(outcome) = self.take_over_legacy(codebase, wish, &new, &mut decision.steps).await? {
+        if let Some(outcome) = self.take_over_legacy(codebase, request, &new, &mut decision.steps).await? {
             return Ok(outcome);
         }
         let strangers =
-            self.find_foreign_worktrees(codebase, &wish.work, &wish.hints, (&new.path, &new.branch)).await?;
+            self.find_foreign_worktrees(codebase, &request.work, &request.hints, (&new.path, &new.branch)).await?;
         let second = decide_environment(DecisionFacts { fork: false, candidates: Vec::new(), strangers });
         // The last step of the first decision says that only a new environment is left.
         decision.steps.pop();
@@ -207,26 +207,26 @@ impl Environments {
         if let EnvironmentChoice::Adopt(stranger) = second.choice {
             return match self.take_over_row(codebase, new, &stranger.found, stranger.from, false).await? {
                 ClaimOutcome::Won(environment) => {
-                    self.link_hints(environment.id, &wish.hints).await?;
+                    self.link_hints(environment.id, &request.hints).await?;
                     self.record_choice(environment, CreateMethod::Adopted(stranger.from), &decision.steps).await
                 }
-                ClaimOutcome::Held(holder) => self.when_held(holder, wish, codebase, &decision.steps).await,
+                ClaimOutcome::Held(holder) => self.when_held(holder, request, codebase, &decision.steps).await,
             };
         }
         paths::check_worktree_path(&new.path, codebase, &settings)?;
         Box::pin(self.make_room(codebase)).await?;
         match self.store.claim_environment(&new).await? {
             ClaimOutcome::Won(_) => {
-                let mut outcome = self.make_claimed_environment(codebase, wish, &settings, &new).await?;
-                if !wish.work.is_from_fork() {
-                    self.link_hints(outcome.environment.id, &wish.hints).await?;
+                let mut outcome = self.make_claimed_environment(codebase, request, &settings, &new).await?;
+                if !request.work.is_from_fork() {
+                    self.link_hints(outcome.environment.id, &request.hints).await?;
                 }
                 if let CreateMethod::Created(made) = &mut outcome.how {
                     made.notes.extend(decision.without_head.iter().map(own_worktree_note));
                 }
                 self.record_choice(outcome.environment, outcome.how, &decision.steps).await
             }
-            ClaimOutcome::Held(holder) => self.when_held(holder, wish, codebase, &decision.steps).await,
+            ClaimOutcome::Held(holder) => self.when_held(holder, request, codebase, &decision.steps).await,
         }
     }
 
@@ -234,17 +234,17 @@ impl Environments {
     pub(super) async fn when_held(
         &self,
         holder: Environment,
-        wish: &CreateRequest,
+        request: &CreateRequest,
         codebase: &Codebase,
         steps: &[decide::DecisionStep],
     ) -> Result<CreateAttempt, EnvironmentError> {
         let ours = holder.codebase_id == codebase.id;
-        let same_work = ours && holder.work == *wish.work.work_key();
+        let same_work = ours && holder.work == *request.work.work_key();
         if matches!(holder.status, Status::Creating | Status::Removing) {
             // Waiting, or cleaning up after its owner, may help: it is the same work, its owner is gone, or
             // it only holds the requested folder.
             let gone = holder.owner.as_ref().is_none_or(|owner| is_gone(owner, holder.lease_until, Moment::now()));
-            let branch = wish.branch.as_ref().is_some_and(|branch| *branch == holder.branch);
+            let branch = request.branch.as_ref().is_some_and(|branch| *branch == holder.branch);
             if ours && (same_work || gone || !branch) {
                 return Ok(CreateAttempt::InTheMaking(Box::new(holder)));
             }
@@ -253,11 +253,11 @@ impl Environments {
         }
         // A pull request's work belongs to the environment where its branch is checked out.
         let of_pull_request = matches!(
-            &wish.work,
+            &request.work,
             Work::PullRequest { head: PullRequestHead::SameRepo { branch, .. }, .. } if *branch == holder.branch
         );
         if ours && of_pull_request && holder.status == Status::Active {
-            self.link_work(holder.id, &wish.work).await?;
+            self.link_work(holder.id, &request.work).await?;
             let how = match (holder.work.work_kind(), holder.work.forge_number()) {
                 (WorkKind::Issue, Some(number)) => CreateMethod::Shared(WorkRelation::LinkedIssue(number)),
                 (_, Some(number)) => CreateMethod::Shared(WorkRelation::LinkedPr(number)),
@@ -271,19 +271,19 @@ impl Environments {
     pub(super) fn new_row(
         &self,
         codebase: &Codebase,
-        wish: &CreateRequest,
+        request: &CreateRequest,
         branch: BranchName,
         path: PathBuf,
     ) -> NewEnvironment {
         NewEnvironment {
             id: EnvironmentId::new(),
             codebase_id: codebase.id,
-            work: wish.work.work_key().clone(),
+            work: request.work.work_key().clone(),
             provider: self.provider.provider_name(),
             path,
             branch,
-            created_by_platform: wish.by.platform.clone(),
-            created_by_user: wish.by.user.clone(),
+            created_by_platform: request.by.platform.clone(),
+            created_by_user: request.by.user.clone(),
             node: self.node.clone(),
             nonce: Nonce::new(),
             owner: this_process().clone(),
@@ -328,14 +328,14 @@ impl Environments {
     async fn branch_for(
         &self,
         codebase: &Codebase,
-        wish: &CreateRequest,
+        request: &CreateRequest,
         settings: &Settings,
     ) -> Result<BranchName, EnvironmentError> {
-        if let Some(named) = &wish.branch {
+        if let Some(named) = &request.branch {
             return Ok(named.clone());
         }
-        let others = self.store.branches_of_others(codebase.id, wish.work.work_key()).await?;
-        Ok(wish
+        let others = self.store.branches_of_others(codebase.id, request.work.work_key()).await?;
+        Ok(request
             .work
             .choose_branch_name(settings.branch_prefix(), |name| others.iter().any(|other| other == name.as_str()))?)
     }
@@ -345,7 +345,7 @@ impl Environments {
     async fn make_claimed_environment(
         &self,
         codebase: &Codebase,
-        wish: &CreateRequest,
+        request: &CreateRequest,
         settings: &Settings,
         new: &NewEnvironment,
     ) -> Result<CreateOutcome, EnvironmentError> {
@@ -353,10 +353,10 @@ impl Environments {
         fault_point("claimed");
         let request = ProvisionRequest {
             codebase,
-            work: &wish.work,
+            work: &request.work,
             branch: &new.branch,
             path: &new.path,
-            from: wish.from.as_deref(),
+            from: request.from.as_deref(),
             nonce: new.nonce,
             settings,
             journal: &journal,

@@ -21,11 +21,11 @@ impl Environments {
         environment: &Environment,
         method: FinishMethod,
         branch: Option<&BranchName>,
-        asker: RemovalRequester,
+        requester: RemovalRequester,
     ) -> Result<(FinishOutcome, Result<RemoveOutcome, EnvironmentError>), EnvironmentError> {
         let may_be = [Status::Active, Status::Failed];
         let HeldEnvironment { lock, environment, removable } =
-            self.hold_environment(codebase, environment, &may_be, &asker).await?;
+            self.hold_environment(codebase, environment, &may_be, &requester).await?;
         let branch = self.chosen_branch(codebase, &environment, branch).await?;
         let broken = |why: &str| EnvironmentError::Broken { path: environment.path.clone(), why: why.to_owned() };
         let reasons = removable.blocking_reasons(false);
@@ -60,8 +60,8 @@ impl Environments {
         let environment = self.reload_environment(&environment).await?;
         // The removal takes the lock by itself, and checks everything once more.
         drop(lock);
-        let wish = RemoveOptions { branch: BranchPolicy::Merged(head), asker, ..RemoveOptions::default() };
-        let removed = self.remove_environment(codebase, &environment, &wish).await.map_err(|mut error| {
+        let options = RemoveOptions { branch: BranchPolicy::Merged(head), requester, ..RemoveOptions::default() };
+        let removed = self.remove_environment(codebase, &environment, &options).await.map_err(|mut error| {
             if let EnvironmentError::Refused(refusal) = &mut error {
                 refusal.action = RefusedAction::RemoveMerged;
             }
@@ -119,7 +119,7 @@ impl Environments {
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<RemoveOutcome, EnvironmentError> {
-        let wish = RemoveOptions { force: true, branch: BranchPolicy::Drop, ..RemoveOptions::default() };
-        self.remove_environment(codebase, environment, &wish).await
+        let options = RemoveOptions { force: true, branch: BranchPolicy::Drop, ..RemoveOptions::default() };
+        self.remove_environment(codebase, environment, &options).await
     }
 }

@@ -99,14 +99,14 @@ pub fn bad_store(problem: &crate::problem::Problem) -> DoctorCheck {
 }
 
 /// Checks the store and every codebase, and reconciles each codebase.
-pub async fn examine_installation(git: &Git, store: &Store, isolation: &Environments) -> Vec<DoctorCheck> {
+pub async fn examine_installation(git: &Git, store: &Store, environments: &Environments) -> Vec<DoctorCheck> {
     let mut checks = vec![store_kind(store)];
     let codebases = match store.list_codebases().await {
         Ok(codebases) => codebases,
         Err(error) => return vec![bad_store(&error.into())],
     };
     for codebase in codebases {
-        examine_codebase(git, isolation, &codebase, &mut checks).await;
+        examine_codebase(git, environments, &codebase, &mut checks).await;
     }
     checks
 }
@@ -198,7 +198,7 @@ fn user_namespaces(attempt: NamespaceAttempt) -> DoctorCheck {
     }
 }
 
-async fn examine_codebase(git: &Git, isolation: &Environments, codebase: &Codebase, checks: &mut Vec<DoctorCheck>) {
+async fn examine_codebase(git: &Git, environments: &Environments, codebase: &Codebase, checks: &mut Vec<DoctorCheck>) {
     let name = format!("codebase {}", codebase.name);
     if !is_there(codebase) {
         let detail = format!("{} is not there", codebase.default_cwd.display());
@@ -210,7 +210,7 @@ async fn examine_codebase(git: &Git, isolation: &Environments, codebase: &Codeba
         checks.push(new_check(&name, CheckResult::Bad, detail, hint));
         return;
     }
-    match isolation.reconcile_codebase(codebase).await {
+    match environments.reconcile_codebase(codebase).await {
         Ok(done) => {
             checks.extend(done.fixes.into_iter().map(|fix| new_check(&name, CheckResult::Fixed, fix.0, "")));
             let bad = |(branch, problem): (String, crate::problem::Problem)| {
@@ -224,16 +224,16 @@ async fn examine_codebase(git: &Git, isolation: &Environments, codebase: &Codeba
             return;
         }
     }
-    let environments = match isolation.current_environments(codebase, false).await {
-        Ok(environments) => environments,
+    let recorded = match environments.current_environments(codebase, false).await {
+        Ok(recorded) => recorded,
         Err(error) => {
             checks.push(new_check(&name, CheckResult::Bad, error.to_string(), "Check that the database runs."));
             return;
         }
     };
-    let facts = facts_of(git, codebase, &environments).await;
+    let facts = facts_of(git, codebase, &recorded).await;
     let mut well = 0;
-    for (environment, facts) in environments.iter().zip(facts) {
+    for (environment, facts) in recorded.iter().zip(facts) {
         let title = format!("worktree {}", environment.branch);
         let path = environment.path.display();
         match (environment.status, facts) {
@@ -265,7 +265,7 @@ async fn examine_codebase(git: &Git, isolation: &Environments, codebase: &Codeba
             _ => well += 1,
         }
     }
-    match isolation.list_orphan_worktrees(codebase).await {
+    match environments.list_orphan_worktrees(codebase).await {
         Ok(orphans) if !orphans.is_empty() => {
             let detail = format!("{} that no record knows", worktree_count_text(orphans.len()));
             checks.push(new_check(

@@ -29,7 +29,7 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        wish: &RemoveOptions,
+        options: &RemoveOptions,
     ) -> Result<RemoveOutcome, EnvironmentError> {
         self.quarantine_broken(codebase).await?;
         let lock = self.lock_of(codebase, environment)?;
@@ -39,13 +39,13 @@ impl Environments {
         }
         // It may have been moved while this call waited.
         let environment = self.settled_record(codebase, environment).await?;
-        let mut plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
-        if let (RemovalPlan::Remove(_), EnvironmentHolder::Commands(_), true) = (&plan, &holder, wish.force) {
+        let mut plan = self.plan_with(codebase, &environment, &options.requester, &holder).await?;
+        if let (RemovalPlan::Remove(_), EnvironmentHolder::Commands(_), true) = (&plan, &holder, options.force) {
             if !lock.end_commands().await.map_err(lock_failed)? {
                 return Err(EnvironmentError::StillRunning { branch: environment.branch });
             }
             holder = EnvironmentHolder::Us;
-            plan = self.plan_with(codebase, &environment, &wish.asker, &holder).await?;
+            plan = self.plan_with(codebase, &environment, &options.requester, &holder).await?;
         }
         match plan {
             RemovalPlan::Gone if environment.status == Status::Hibernated => {
@@ -65,20 +65,20 @@ impl Environments {
                 Ok(RemoveOutcome::Released(environment.path))
             }
             RemovalPlan::Remove(mut removable) => {
-                if wish.seen.as_ref().is_some_and(|seen| seen != removable.seen_fingerprint()) {
+                if options.seen.as_ref().is_some_and(|seen| seen != removable.seen_fingerprint()) {
                     return Err(EnvironmentError::ChangedMeanwhile { path: environment.path });
                 }
-                let reasons = removable.blocking_reasons(wish.force);
+                let reasons = removable.blocking_reasons(options.force);
                 if !reasons.is_empty() {
                     return Err(self.refusal_error(RefusedAction::Remove, environment, reasons));
                 }
-                if wish.branch == BranchPolicy::ByRule {
+                if options.branch == BranchPolicy::ByRule {
                     self.let_merged_branch_go(codebase, &environment, &mut removable).await?;
                 }
                 if environment.status == Status::Hibernated {
-                    return self.remove_sleeping(codebase, &environment, &removable, wish).await;
+                    return self.remove_sleeping(codebase, &environment, &removable, options).await;
                 }
-                self.put_away(codebase, &environment, &removable, wish, TrashPurpose::Trash).await
+                self.put_away(codebase, &environment, &removable, options, TrashPurpose::Trash).await
             }
         }
     }
@@ -146,7 +146,7 @@ impl Environments {
         codebase: &Codebase,
         environment: &Environment,
         removable: &RemovableEnvironment,
-        wish: &RemoveOptions,
+        options: &RemoveOptions,
         rest: TrashPurpose,
     ) -> Result<RemoveOutcome, EnvironmentError> {
         let repo = self.open_repository(codebase);
@@ -159,11 +159,11 @@ impl Environments {
             regenerable: &RegenerableNames::default(),
         };
         let mut manifest = TrashManifest::new(environment.id, subject, &removable.look, now);
-        let fate = fate_by(&removable.branch, wish, rest);
+        let fate = fate_by(&removable.branch, options, rest);
         manifest.recount = fate == manifest.fate;
         manifest.fate = fate;
         let trashed = TrashedWorktree::new(&repo, manifest);
-        self.begin_removal(environment, &trashed, wish, rest).await?;
+        self.begin_removal(environment, &trashed, options, rest).await?;
         if let Err(error) = self.move_to_trash(&repo, &trashed, subject, removable).await {
             let error = error.with_disk_explanation(&repo.common_dir);
             return Err(self.give_way(&repo, &trashed, error).await);
@@ -176,13 +176,13 @@ impl Environments {
         &self,
         environment: &Environment,
         trashed: &TrashedWorktree,
-        wish: &RemoveOptions,
+        options: &RemoveOptions,
         rest: TrashPurpose,
     ) -> Result<(), EnvironmentError> {
         let manifest = serde_json::to_string(&trashed.manifest)
             .map_err(|error| EnvironmentError::Removal(RemovalError::BadManifest(error.to_string())))?;
-        let but_for: Option<&[ConversationRef]> = match &wish.asker {
-            RemovalRequester::Conversation(us) if !wish.force => Some(std::slice::from_ref(us)),
+        let but_for: Option<&[ConversationRef]> = match &options.requester {
+            RemovalRequester::Conversation(us) if !options.force => Some(std::slice::from_ref(us)),
             _ => None,
         };
         let intent = RemovalIntent {
@@ -307,12 +307,12 @@ pub(super) enum TrashPurpose {
 }
 
 /// Returns what happens to the branch, given the options of the request.
-pub(super) fn fate_by(seen: &BranchFate, wish: &RemoveOptions, rest: TrashPurpose) -> BranchFate {
+pub(super) fn fate_by(seen: &BranchFate, options: &RemoveOptions, rest: TrashPurpose) -> BranchFate {
     match seen {
         BranchFate::Goes { tip } if rest == TrashPurpose::Asleep => BranchFate::InUse { tip: tip.clone() },
         BranchFate::OwnCommits { tip, .. }
             if rest == TrashPurpose::Trash
-                && (wish.branch == BranchPolicy::Drop || wish.branch == BranchPolicy::Merged(tip.clone())) =>
+                && (options.branch == BranchPolicy::Drop || options.branch == BranchPolicy::Merged(tip.clone())) =>
         {
             BranchFate::Goes { tip: tip.clone() }
         }

@@ -39,8 +39,8 @@ impl Environments {
         if !reasons.is_empty() {
             return Err(self.refusal_error(RefusedAction::Hibernate, environment, reasons));
         }
-        let wish = RemoveOptions { force: true, ..RemoveOptions::default() };
-        let put_away = self.put_away(codebase, &environment, &removable, &wish, TrashPurpose::Asleep).await?;
+        let options = RemoveOptions { force: true, ..RemoveOptions::default() };
+        let put_away = self.put_away(codebase, &environment, &removable, &options, TrashPurpose::Asleep).await?;
         let regenerable = match put_away {
             RemoveOutcome::Trashed { regenerable, .. } => regenerable,
             RemoveOutcome::Gone | RemoveOutcome::Released(_) => Vec::new(),
@@ -62,7 +62,7 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
         holder: &EnvironmentHolder,
     ) -> Result<RemovalPlan, EnvironmentError> {
         if environment.node != self.node {
@@ -85,7 +85,7 @@ impl Environments {
         let needed: Vec<&str> = needed.iter().map(String::as_str).collect();
         let look = look_in_trash(&self.open_repository(codebase), &trashed, &needed).await;
         let look = look.map_err(EnvironmentError::Removal)?;
-        let removable = self.with_record(environment, asker, holder, trashed.entry_in_trash(), look).await?;
+        let removable = self.with_record(environment, requester, holder, trashed.entry_in_trash(), look).await?;
         Ok(RemovalPlan::Remove(Box::new(removable)))
     }
 
@@ -96,16 +96,16 @@ impl Environments {
         codebase: &Codebase,
         environment: &Environment,
         removable: &RemovableEnvironment,
-        wish: &RemoveOptions,
+        options: &RemoveOptions,
     ) -> Result<RemoveOutcome, EnvironmentError> {
         let mut trashed = self.find_hibernated(codebase, environment).await?;
-        let fate = fate_by(&removable.branch, wish, TrashPurpose::Trash);
+        let fate = fate_by(&removable.branch, options, TrashPurpose::Trash);
         trashed.manifest.recount = fate == removable.look.branch;
         trashed.manifest.fate = fate;
         trashed.manifest.removed_at = Moment::now();
         // Before the intent: from there on, recovery after a crash goes forward.
         trashed.write_down(&self.open_repository(codebase)).await.map_err(EnvironmentError::Removal)?;
-        self.begin_removal(environment, &trashed, wish, TrashPurpose::Trash).await?;
+        self.begin_removal(environment, &trashed, options, TrashPurpose::Trash).await?;
         self.complete_removal(codebase, environment, &trashed, TrashPurpose::Trash).await
     }
 

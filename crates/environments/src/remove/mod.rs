@@ -52,7 +52,7 @@ pub struct RemoveOptions {
     pub branch: BranchPolicy,
     /// The state that the requester saw when deciding; any other state now is a reason to ask again.
     pub seen: Option<WorktreeFingerprint>,
-    pub asker: RemovalRequester,
+    pub requester: RemovalRequester,
 }
 
 /// The plan of a removal.

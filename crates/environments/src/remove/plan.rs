@@ -19,9 +19,9 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
     ) -> Result<RemovalPlan, EnvironmentError> {
-        let mut plan = self.plan_reasons(codebase, environment, asker).await?;
+        let mut plan = self.plan_reasons(codebase, environment, requester).await?;
         if let RemovalPlan::Remove(removable) = &mut plan {
             self.let_merged_branch_go(codebase, environment, removable).await?;
         }
@@ -34,11 +34,11 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
     ) -> Result<RemovalPlan, EnvironmentError> {
         let lock = self.lock_of(codebase, environment)?;
         let holder = lock.try_alone().map_err(lock_failed)?;
-        self.plan_with(codebase, environment, asker, &holder).await
+        self.plan_with(codebase, environment, requester, &holder).await
     }
 
     /// Lets a branch whose commits are nowhere else be deleted all the same if its work is proven to be in
@@ -73,7 +73,7 @@ impl Environments {
         codebase: &Codebase,
         environment: &Environment,
         may_be: &[Status],
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
     ) -> Result<HeldEnvironment, EnvironmentError> {
         self.quarantine_broken(codebase).await?;
         let lock = self.lock_of(codebase, environment)?;
@@ -86,7 +86,7 @@ impl Environments {
         if !may_be.contains(&environment.status) {
             return Err(busy());
         }
-        let why = match self.plan_with(codebase, &environment, asker, &holder).await? {
+        let why = match self.plan_with(codebase, &environment, requester, &holder).await? {
             RemovalPlan::Remove(removable) => return Ok(HeldEnvironment { lock, environment, removable }),
             RemovalPlan::Gone => "its folder is gone",
             RemovalPlan::Release => "Grovekeeper did not make that worktree",
@@ -102,11 +102,11 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
         holder: &EnvironmentHolder,
     ) -> Result<RemovalPlan, EnvironmentError> {
         if environment.status == Status::Hibernated {
-            return self.plan_sleeping(codebase, environment, asker, holder).await;
+            return self.plan_sleeping(codebase, environment, requester, holder).await;
         }
         let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
         let (entry, flaw) = match on_disk(environment, &codebase.git_common_dir) {
@@ -140,7 +140,7 @@ impl Environments {
             look.findings.set_answer(Question::Changes, RemovalAnswer::Unknown(why));
         }
         self.keep_configured_folders(codebase, &repo, &mut look).await;
-        Ok(RemovalPlan::Remove(Box::new(self.with_record(environment, asker, holder, entry, look).await?)))
+        Ok(RemovalPlan::Remove(Box::new(self.with_record(environment, requester, holder, entry, look).await?)))
     }
 
     /// Keeps only the folders that the settings name, including the repository's own settings. Those are read
@@ -177,14 +177,14 @@ impl Environments {
     pub(super) async fn with_record(
         &self,
         environment: &Environment,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
         holder: &EnvironmentHolder,
         entry: PathBuf,
         look: RemovalCheck,
     ) -> Result<RemovableEnvironment, EnvironmentError> {
         let mut checks = look.findings.answers.clone();
         checks.push((Question::LiveRun, live_run(holder)));
-        checks.push((Question::Conversations, self.used_by(environment, asker).await?));
+        checks.push((Question::Conversations, self.used_by(environment, requester).await?));
         let pr = environment.metadata.pr.as_ref().filter(|pr| pr.is_open());
         checks.push((Question::PullRequest, RemovalAnswer::from_finding(pr.map(|pr| format!("#{}", pr.number)))));
         let branch = look.branch.clone();
@@ -194,9 +194,9 @@ impl Environments {
     async fn used_by(
         &self,
         environment: &Environment,
-        asker: &RemovalRequester,
+        requester: &RemovalRequester,
     ) -> Result<RemovalAnswer, EnvironmentError> {
-        let (all, us) = match asker {
+        let (all, us) = match requester {
             // A conversation that is only bound to it is told at its next message.
             RemovalRequester::Person => (self.store.busy_conversations(environment.id).await?, None),
             RemovalRequester::PersonIn(us) => (self.store.busy_conversations(environment.id).await?, Some(us)),

@@ -189,7 +189,7 @@ both_engines! {
         };
         let environment = world.isolation.create_environment(&world.codebase, &with(&ours)).await.unwrap().environment;
         world.isolation.create_environment(&world.codebase, &with(&theirs)).await.unwrap();
-        let wish = RemoveOptions { asker: RemovalRequester::Conversation(ours.clone()), ..RemoveOptions::default() };
+        let wish = RemoveOptions { requester: RemovalRequester::Conversation(ours.clone()), ..RemoveOptions::default() };
         let error = world.isolation.remove_environment(&world.codebase, &environment, &wish).await.unwrap_err();
         let EnvironmentError::Refused(refusal) = error else { panic!("{error}") };
         assert_eq!(refusal.reasons.len(), 1);

@@ -27,12 +27,12 @@ pub fn routes() -> Router<Arc<ServerState>> {
 const OPENAPI_JSON: &str = include_str!("openapi.json");
 
 async fn list_codebases(State(app): State<Arc<ServerState>>) -> Result<Json<Value>, HttpError> {
-    let codebases = app.talks.store.list_codebases().await?;
+    let codebases = app.conversations.store.list_codebases().await?;
     Ok(Json(codebases.iter().map(crate::api_json::codebase_json).collect()))
 }
 
 async fn show_status(State(app): State<Arc<ServerState>>) -> Result<Json<Value>, HttpError> {
-    Ok(Json(crate::api_json::status_json(&app.talks.store, &app.talks.isolation).await?))
+    Ok(Json(crate::api_json::status_json(&app.conversations.store, &app.conversations.environments).await?))
 }
 
 /// Checks that an incoming event can be answered.

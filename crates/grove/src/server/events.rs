@@ -48,7 +48,7 @@ async fn stream_events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, HttpError> {
     let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
     let stream =
-        futures_util::stream::unfold((app.talks.subscribe_events(), which), |(mut events, which)| async move {
+        futures_util::stream::unfold((app.conversations.subscribe_events(), which), |(mut events, which)| async move {
             let event = loop {
                 match events.recv().await {
                     Ok(event) if which.matches_event(&event) => break in_sse(&event),
@@ -62,7 +62,7 @@ async fn stream_events(
         });
     let let_in = async move {
         match caller {
-            RequestCaller::Browser(session) => session.wait_until_ended(&app.talks.store).await,
+            RequestCaller::Browser(session) => session.wait_until_ended(&app.conversations.store).await,
             RequestCaller::Token => std::future::pending().await,
         }
     };

@@ -63,7 +63,7 @@ pub fn closed_routes() -> Router<Arc<ServerState>> {
 /// Reports whether messages can be accepted: the store takes writes, and the server is not shutting down.
 async fn show_readiness(State(app): State<Arc<ServerState>>) -> (StatusCode, Json<Value>) {
     let ending = *app.ending.borrow();
-    let store = app.write_probe.check_write(&app.talks.store).await;
+    let store = app.write_probe.check_write(&app.conversations.store).await;
     let ready = store && !ending;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = |good: bool| if good { "ok" } else { "failed" };
@@ -71,10 +71,10 @@ async fn show_readiness(State(app): State<Arc<ServerState>>) -> (StatusCode, Jso
 }
 
 async fn render_metrics(State(app): State<Arc<ServerState>>) -> impl IntoResponse {
-    if let Ok((running, waiting)) = app.talks.store.queue_counts().await {
+    if let Ok((running, waiting)) = app.conversations.store.queue_counts().await {
         metrics::gauge!("grove_messages_running").set(running as f64);
         metrics::gauge!("grove_messages_waiting").set(waiting as f64);
     }
-    metrics::gauge!("grove_turns_running").set(app.talks.running_turn_count() as f64);
+    metrics::gauge!("grove_turns_running").set(app.conversations.running_turn_count() as f64);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.render())
 }

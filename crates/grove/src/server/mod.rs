@@ -45,7 +45,7 @@ pub use token::{known_token, random_hex, token_file, token_of};
 
 /// The state that every request may need.
 pub struct ServerState {
-    pub talks: Arc<Conversations>,
+    pub conversations: Arc<Conversations>,
     pub keys: TokenDigest,
     pub listen: SocketAddr,
     /// The host name that only the page has.
@@ -106,16 +106,16 @@ impl GroveServer {
             ServerMode::Chat => ConversationScope::AcceptedHere,
         };
         let forge = GithubConnection::new(settings.github_settings()).map(|github| github as Arc<dyn Forge>);
-        let talks = Conversations::new(git, store, settings.clone(), forge, redactor, scope);
+        let conversations = Conversations::new(git, store, settings.clone(), forge, redactor, scope);
         let github = match duty {
-            ServerMode::All => GithubAdapter::new(&talks, settings).map_err(|error| {
+            ServerMode::All => GithubAdapter::new(&conversations, settings).map_err(|error| {
                 let message = grove_environments::problem::sentence(&error.to_string());
                 Problem::new("bad_settings", message, "Correct `adapters.github` in GROVE_HOME/config.toml.")
             })?,
             ServerMode::Chat => None,
         };
         let app = Arc::new(ServerState {
-            talks,
+            conversations,
             keys: TokenDigest::new(&token),
             listen,
             page_host: page_host_of(settings)?,
@@ -145,10 +145,10 @@ impl GroveServer {
     /// Serves until it is told to end; then waits for running messages.
     pub async fn run_until_ended(self) {
         let Self { duty, listener, app, ending } = self;
-        let talks = app.talks.clone();
+        let conversations = app.conversations.clone();
         let web = tokio::spawn(listen::serve_connections(listener, build_router(app.clone())));
         let keeping = (duty == ServerMode::All).then(|| {
-            let (environments, heard) = (app.talks.isolation.clone(), ending.subscribe());
+            let (environments, heard) = (app.conversations.environments.clone(), ending.subscribe());
             let processes = RunProcesses { end_unsupervised, is_supervisor };
             tokio::spawn(async move { Box::pin(environments.run_scheduler(processes, heard)).await })
         });
@@ -157,7 +157,7 @@ impl GroveServer {
             // Ready: from here on messages are accepted and handled.
             let _ = writeln!(std::io::stderr(), "listening on http://{}", app.listen);
         }
-        talks.run_queue(ending.subscribe()).await;
+        conversations.run_queue(ending.subscribe()).await;
         if let Some(github) = github
             && tokio::time::timeout(FINAL_DELIVERY_TIMEOUT, github).await.is_err()
         {
@@ -172,7 +172,7 @@ impl GroveServer {
 
 fn build_router(app: Arc<ServerState>) -> Router {
     let mut open = Router::new().merge(health::routes()).merge(webhooks::routes());
-    if app.talks.settings.test_adapter() {
+    if app.conversations.settings.test_adapter() {
         open = open.merge(
             test_adapter::routes()
                 .layer(middleware::from_fn_with_state(app.clone(), access::known_host))

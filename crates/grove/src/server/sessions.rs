@@ -72,7 +72,7 @@ impl BrowserSession {
         let cookies = all.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
         for (_, value) in cookies.filter(|(name, _)| *name == COOKIE_NAME) {
             let session = Self { id: app.keys.digest_of(value), host: host.name.clone() };
-            if session.is_valid(&app.talks.store).await? {
+            if session.is_valid(&app.conversations.store).await? {
                 return Ok(Some(session));
             }
         }
@@ -101,7 +101,7 @@ pub async fn new_link(app: &ServerState, asked: &RequestHost) -> Result<String, 
     let code = random_secret("grove_link_").map_err(|error| not_random(&error))?;
     let host = asked.for_browsers(app.listen, &app.page_host);
     let expires_at = Moment::now().add_duration(LINK_LIFETIME);
-    app.talks.store.add_login_link(&app.keys.digest_of(&code), &host.name, expires_at).await?;
+    app.conversations.store.add_login_link(&app.keys.digest_of(&code), &host.name, expires_at).await?;
     Ok(format!("http://{host}/login/{code}"))
 }
 
@@ -151,7 +151,7 @@ async fn begin_session(app: &ServerState, code: &str, host: RequestHost) -> Resu
         created_at: now,
         expires_at: now.add_duration(SESSION_LIFETIME),
     };
-    let begun = app.talks.store.open_browser_session(&app.keys.digest_of(code), &session).await?;
+    let begun = app.conversations.store.open_browser_session(&app.keys.digest_of(code), &session).await?;
     Ok(begun.then_some(value))
 }
 
@@ -164,7 +164,7 @@ async fn end_session(
         RequestCaller::Browser(session) => Some(session.id.as_str()),
         RequestCaller::Token => None,
     };
-    let ended = app.talks.store.end_browser_sessions(only).await?;
+    let ended = app.conversations.store.end_browser_sessions(only).await?;
     // The browser leaves the page and sees the page for browsers without access.
     let headers = [(SET_COOKIE, set_cookie("", 0)), (HeaderName::from_static("hx-redirect"), "/".to_owned())];
     Ok((headers, Json(json!({ "ended": ended }))))

@@ -82,14 +82,14 @@ async fn close_conversation(
 
 async fn accept_incoming(app: &ServerState, incoming: &IncomingEvent) -> Result<(StatusCode, Json<Value>), HttpError> {
     super::api::check_incoming(incoming)?;
-    app.talks.accept_incoming(incoming).await?;
+    app.conversations.accept_incoming(incoming).await?;
     metrics::counter!("grove_messages_accepted_total", "adapter" => "test").increment(1);
     Ok((StatusCode::ACCEPTED, Json(json!({ "accepted": true, "conversationId": incoming.conversation }))))
 }
 
 /// Lists the messages of a conversation, and tells whether more are to come.
 async fn list_messages(State(app): State<Arc<ServerState>>, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
-    let store = &app.talks.store;
+    let store = &app.conversations.store;
     let (mut idle, mut messages) = (true, Vec::new());
     for conversation in store.conversations_called(&id).await? {
         // The busy check comes first, so that an idle answer does not miss a message that was sent after the
@@ -103,8 +103,8 @@ async fn list_messages(State(app): State<Arc<ServerState>>, Path(id): Path<Strin
 }
 
 async fn clear_messages(State(app): State<Arc<ServerState>>, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
-    for conversation in app.talks.store.conversations_called(&id).await? {
-        app.talks.store.forget_said(conversation.id).await?;
+    for conversation in app.conversations.store.conversations_called(&id).await? {
+        app.conversations.store.forget_said(conversation.id).await?;
     }
     Ok(Json(json!({ "conversationId": id, "cleared": true })))
 }

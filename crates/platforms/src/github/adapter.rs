@@ -40,11 +40,11 @@ pub enum GithubSettingsError {
 
 /// The adapter.
 pub struct GithubAdapter {
-    pub(crate) talks: Arc<Conversations>,
+    pub(crate) conversations: Arc<Conversations>,
     pub(crate) began: Moment,
     pub(crate) settings: GithubSettings,
     pub(crate) secrets: WebhookSecrets,
-    pub(crate) letterbox: EventWriter,
+    pub(crate) event_writer: EventWriter,
     /// Notified when a new event was stored.
     pub(crate) new: Arc<Notify>,
     pub(crate) access: AccessPolicy,
@@ -65,7 +65,10 @@ pub struct GithubAdapter {
 
 impl GithubAdapter {
     /// Creates the adapter; `None` if GitHub is not configured.
-    pub fn new(talks: &Arc<Conversations>, settings: &Settings) -> Result<Option<Arc<Self>>, GithubSettingsError> {
+    pub fn new(
+        conversations: &Arc<Conversations>,
+        settings: &Settings,
+    ) -> Result<Option<Arc<Self>>, GithubSettingsError> {
         let settings = settings.github_settings();
         if settings.webhook_secrets.is_empty() && settings.poll.is_none() {
             return Ok(None);
@@ -80,7 +83,7 @@ impl GithubAdapter {
         let wake = new.clone();
         Ok(Some(Arc::new(Self {
             secrets: WebhookSecrets::new(&settings.webhook_secrets),
-            letterbox: EventWriter::new(talks.store.clone(), move || wake.notify_one()),
+            event_writer: EventWriter::new(conversations.store.clone(), move || wake.notify_one()),
             access: AccessPolicy::new(&settings.allowed_users, settings.allow_all),
             us: watch::Sender::new(BotIdentity { name, account: None, is_app }),
             permissions: Mutex::default(),
@@ -88,7 +91,7 @@ impl GithubAdapter {
             rest_until: Mutex::new(Instant::now()),
             repos,
             web: GithubWeb::of_api(&settings.api_url),
-            talks: talks.clone(),
+            conversations: conversations.clone(),
             began: Moment::now(),
             settings,
             new,
@@ -109,7 +112,7 @@ impl GithubAdapter {
             streams: self.settings.streams,
             us,
         });
-        let sending = outbox_sender::run_outbox(self.talks.clone(), platform, ending.clone());
+        let sending = outbox_sender::run_outbox(self.conversations.clone(), platform, ending.clone());
         let working = crate::github::worker::events::run_event_worker(&self, &github, ending.clone());
         let asking = crate::github::worker::poll::run_polling(&self, &github, ending);
         tokio::join!(sending, working, asking);
@@ -118,7 +121,7 @@ impl GithubAdapter {
     /// Records the state of the adapter, for status queries.
     pub(crate) async fn record_state(&self, state: &str, detail: &str) {
         let value = serde_json::json!({ "state": state, "detail": detail }).to_string();
-        if let Err(error) = self.talks.store.set_mark(GITHUB_PLATFORM, "state", &value).await {
+        if let Err(error) = self.conversations.store.set_mark(GITHUB_PLATFORM, "state", &value).await {
             tracing::warn!("how GitHub is could not be noted: {error}");
         }
     }

@@ -8,7 +8,7 @@ use grove_environments::words::done;
 use crate::commands::worktree::{CommandLine, codebase};
 use crate::turn_context::TurnContext;
 
-pub async fn clean_up_worktrees(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+pub async fn clean_up_worktrees(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let dry_run = line.take_flag("--dry-run") || line.take_flag("-n");
     let scope = match line.at_most_one()?.as_deref() {
         Some("merged") => CleanupScope::Merged,
@@ -18,8 +18,9 @@ pub async fn clean_up_worktrees(desk: &TurnContext<'_>, mut line: CommandLine) -
             return Err(Problem::new("usage", "It has to be said what is to go.", hint));
         }
     };
-    let codebase = codebase(desk).await?;
-    let asker = RemovalRequester::PersonIn(desk.conversation_ref());
-    let report = desk.talks.isolation.clean_up_for(&asker, &codebase, scope, dry_run, &|_, _| {}).await?;
+    let codebase = codebase(context).await?;
+    let requester = RemovalRequester::PersonIn(context.conversation_ref());
+    let report =
+        context.conversations.environments.clean_up_for(&requester, &codebase, scope, dry_run, &|_, _| {}).await?;
     Ok(done::describe_cleanup(&report, dry_run).join("\n"))
 }

@@ -12,38 +12,41 @@ use crate::commands::worktree::{CommandLine, codebase};
 use crate::replies;
 use crate::turn_context::TurnContext;
 
-pub async fn create_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+pub async fn create_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let from = match line.take_flag_value("--from")? {
         Some(from) => Some(from),
         None => line.take_flag_value("--base")?,
     };
     let name = line.take_one_word("NAME")?;
     let branch = BranchName::parse(&name)?;
-    let codebase = codebase(desk).await?;
-    let wish = CreateRequest {
+    let codebase = codebase(context).await?;
+    let request = CreateRequest {
         work: Work::for_task(branch.as_str())?,
         branch: Some(branch),
         from,
         hints: grove_environments::create::CreateHints::default(),
         // Bound afterwards: with the conversation, its present environment would be chosen.
         conversation: None,
-        by: EnvironmentCreator { platform: Some(desk.conversation.platform.clone()), user: desk.message.user.clone() },
+        by: EnvironmentCreator {
+            platform: Some(context.conversation.platform.clone()),
+            user: context.message.user.clone(),
+        },
     };
-    let outcome = desk.environments_with_notices().create_environment(&codebase, &wish).await?;
-    let store = &desk.talks.store;
-    if !store.bind_conversation(&desk.conversation_ref(), codebase.id, outcome.environment.id).await? {
+    let outcome = context.environments_with_notices().create_environment(&codebase, &request).await?;
+    let store = &context.conversations.store;
+    if !store.bind_conversation(&context.conversation_ref(), codebase.id, outcome.environment.id).await? {
         return Err(EnvironmentError::InTheMaking { work: outcome.environment.work.to_string() }.into());
     }
-    take_session_along(desk, &outcome.environment.path).await?;
+    take_session_along(context, &outcome.environment.path).await?;
     Ok(replies::place_notices(&outcome, &WorkHints::default(), true).join("\n"))
 }
 
 /// Moves the conversation's session to a worktree that is created in the middle of the conversation, if the
 /// agent can take its session to another directory. If it cannot, its next session gets the recent messages.
-async fn take_session_along(desk: &TurnContext<'_>, to: &Path) -> Result<(), Problem> {
-    let (store, agents) = (&desk.talks.store, &desk.talks.agents);
-    let Some(mut session) = store.active_session(desk.conversation.id).await? else { return Ok(()) };
-    let agent = agents.choose_agent(Some(&session.agent), &desk.message.via);
+async fn take_session_along(context: &TurnContext<'_>, to: &Path) -> Result<(), Problem> {
+    let (store, agents) = (&context.conversations.store, &context.conversations.agents);
+    let Some(mut session) = store.active_session(context.conversation.id).await? else { return Ok(()) };
+    let agent = agents.choose_agent(Some(&session.agent), &context.message.via);
     if agent.is_ok_and(|agent| agent.session_memory() == SessionMemory::Travels) {
         session.facts.cwd = Some(to.display().to_string());
         store.keep_session(&session).await?;

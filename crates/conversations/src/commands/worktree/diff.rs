@@ -5,9 +5,9 @@ use grove_environments::problem::Problem;
 use crate::commands::worktree::{CommandLine, named_environment};
 use crate::turn_context::TurnContext;
 
-pub async fn show_diff(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let (codebase, environment) = named_environment(desk, &mut line).await?;
-    let diff = desk.talks.isolation.diff_environment(&codebase, &environment).await?;
+pub async fn show_diff(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(context, &mut line).await?;
+    let diff = context.conversations.environments.diff_environment(&codebase, &environment).await?;
     if diff.patch.is_empty() && diff.untracked == 0 {
         return Ok(format!("Nothing was changed in `{}`.", environment.branch));
     }

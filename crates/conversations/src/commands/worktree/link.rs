@@ -9,12 +9,12 @@ use crate::turn_context::TurnContext;
 
 const LINK_EXAMPLES: &str = "Write `/worktree link issue-42`, `/worktree link pr-7` or `/worktree link feature/auth`.";
 
-pub async fn link_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+pub async fn link_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let wrong = |message: &str| Problem::new("usage", message, LINK_EXAMPLES);
     let name = line.at_most_one().ok().flatten().ok_or_else(|| wrong("One worktree has to be named."))?;
     BranchName::parse(&name).map_err(|_| wrong("That names neither a work nor a branch."))?;
-    let codebase = codebase(desk).await?;
-    let environment = match desk.talks.isolation.find_environment(&codebase, &name).await {
+    let codebase = codebase(context).await?;
+    let environment = match context.conversations.environments.find_environment(&codebase, &name).await {
         Ok(environment) => environment,
         Err(EnvironmentError::NoSuch(_)) => {
             let hint = "`/worktree list` shows them.";
@@ -22,7 +22,7 @@ pub async fn link_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Res
         }
         Err(error) => return Err(error.into()),
     };
-    if !desk.talks.store.bind_conversation(&desk.conversation_ref(), codebase.id, environment.id).await? {
+    if !context.conversations.store.bind_conversation(&context.conversation_ref(), codebase.id, environment.id).await? {
         return Err(EnvironmentError::InTheMaking { work: environment.work.to_string() }.into());
     }
     Ok(format!("Linked to worktree `{}`", environment.branch))

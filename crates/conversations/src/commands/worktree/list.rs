@@ -5,13 +5,13 @@ use grove_environments::problem::Problem;
 use crate::commands::worktree::codebase;
 use crate::turn_context::TurnContext;
 
-pub async fn list_worktrees(desk: &TurnContext<'_>) -> Result<String, Problem> {
-    let codebase = codebase(desk).await?;
-    let views = desk.talks.isolation.environment_views(&codebase, false).await?;
+pub async fn list_worktrees(context: &TurnContext<'_>) -> Result<String, Problem> {
+    let codebase = codebase(context).await?;
+    let views = context.conversations.environments.environment_views(&codebase, false).await?;
     if views.is_empty() {
         return Ok("No worktrees. The next message makes one, or `/worktree create NAME`.".to_owned());
     }
-    let current = desk.conversation.environment.map(|id| id.to_string());
+    let current = context.conversation.environment.map(|id| id.to_string());
     let lines = views.iter().map(|view| {
         let mark = if current.as_deref() == Some(&view.id) { " ← active" } else { "" };
         let count =

@@ -43,7 +43,7 @@ pub const WORKTREE_COMMANDS: &[CommandEntry] = &[
     new_entry("init", "", "run the worktree's init script again"),
 ];
 
-pub(super) async fn run_worktree_command(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+pub(super) async fn run_worktree_command(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let Some(word) = line.next_word() else { return Ok(worktree_help()) };
     line.name = format!("worktree {word}");
     if word == "help" {
@@ -54,21 +54,21 @@ pub(super) async fn run_worktree_command(desk: &TurnContext<'_>, mut line: Comma
         return Err(unknown_command(&format!("/worktree {word}"), "", near.map(|near| format!("/worktree {near}"))));
     }
     let words = match word.as_str() {
-        "create" => create::create_worktree(desk, line).await,
-        "list" => list::list_worktrees(desk).await,
-        "remove" => remove::remove_worktree(desk, line).await,
-        "undo" => undo::undo_removal(desk, line).await,
-        "link" => link::link_worktree(desk, line).await,
-        "sync" => sync::sync_worktree(desk, line).await,
-        "finish" => finish::finish_worktree(desk, line).await,
-        "abort" => finish::abort_worktree(desk, line).await,
-        "diff" => diff::show_diff(desk, line).await,
-        "hibernate" => sleep::hibernate_worktree(desk, line).await,
-        "wake" => sleep::wake_worktree(desk, line).await,
-        "cleanup" => cleanup::clean_up_worktrees(desk, line).await,
-        "orphans" => orphans::list_orphans(desk).await,
-        "adopt" => adopt::adopt_worktree(desk, line).await,
-        "why" => why::explain_worktree(desk, line).await,
+        "create" => create::create_worktree(context, line).await,
+        "list" => list::list_worktrees(context).await,
+        "remove" => remove::remove_worktree(context, line).await,
+        "undo" => undo::undo_removal(context, line).await,
+        "link" => link::link_worktree(context, line).await,
+        "sync" => sync::sync_worktree(context, line).await,
+        "finish" => finish::finish_worktree(context, line).await,
+        "abort" => finish::abort_worktree(context, line).await,
+        "diff" => diff::show_diff(context, line).await,
+        "hibernate" => sleep::hibernate_worktree(context, line).await,
+        "wake" => sleep::wake_worktree(context, line).await,
+        "cleanup" => cleanup::clean_up_worktrees(context, line).await,
+        "orphans" => orphans::list_orphans(context).await,
+        "adopt" => adopt::adopt_worktree(context, line).await,
+        "why" => why::explain_worktree(context, line).await,
         _ => Err(not_yet(&format!("/worktree {word}"))),
     };
     // A patch is shown unchanged.
@@ -81,16 +81,16 @@ fn worktree_help() -> String {
 
 /// Returns the conversation's own environment.
 pub(super) async fn own_environment(
-    desk: &TurnContext<'_>,
+    context: &TurnContext<'_>,
     line: &mut CommandLine,
 ) -> Result<(Codebase, Environment), Problem> {
     if let Some(word) = line.at_most_one()? {
         let message = format!("`/{}` does not know what to do with `{word}`.", line.name);
         return Err(Problem::new("usage", message, "It is about the worktree of this conversation."));
     }
-    let codebase = codebase(desk).await?;
-    let environment = match desk.conversation.environment {
-        Some(id) => desk.talks.store.find_environment(id).await?,
+    let codebase = codebase(context).await?;
+    let environment = match context.conversation.environment {
+        Some(id) => context.conversations.store.find_environment(id).await?,
         None => None,
     };
     let hint = "Say what should be done, or go to a worktree with `/worktree link NAME`.";
@@ -99,11 +99,14 @@ pub(super) async fn own_environment(
 }
 
 /// Returns the named environment, or the conversation's own.
-async fn named_environment(desk: &TurnContext<'_>, line: &mut CommandLine) -> Result<(Codebase, Environment), Problem> {
-    let codebase = codebase(desk).await?;
-    let environment = match (line.at_most_one()?, desk.conversation.environment) {
-        (Some(name), _) => desk.talks.isolation.find_environment(&codebase, &name).await?,
-        (None, Some(id)) => match desk.talks.store.find_environment(id).await? {
+async fn named_environment(
+    context: &TurnContext<'_>,
+    line: &mut CommandLine,
+) -> Result<(Codebase, Environment), Problem> {
+    let codebase = codebase(context).await?;
+    let environment = match (line.at_most_one()?, context.conversation.environment) {
+        (Some(name), _) => context.conversations.environments.find_environment(&codebase, &name).await?,
+        (None, Some(id)) => match context.conversations.store.find_environment(id).await? {
             Some(environment) => environment,
             None => return Err(unknown_worktree(&line.name)),
         },

@@ -5,9 +5,9 @@ use grove_environments::problem::Problem;
 use crate::commands::worktree::codebase;
 use crate::turn_context::TurnContext;
 
-pub async fn list_orphans(desk: &TurnContext<'_>) -> Result<String, Problem> {
-    let codebase = codebase(desk).await?;
-    let orphans = desk.talks.isolation.list_orphan_worktrees(&codebase).await?;
+pub async fn list_orphans(context: &TurnContext<'_>) -> Result<String, Problem> {
+    let codebase = codebase(context).await?;
+    let orphans = context.conversations.environments.list_orphan_worktrees(&codebase).await?;
     if orphans.is_empty() {
         return Ok("Every worktree is known.".to_owned());
     }

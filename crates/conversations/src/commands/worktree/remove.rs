@@ -7,16 +7,16 @@ use grove_environments::words::done;
 use crate::commands::worktree::{CommandLine, named_environment};
 use crate::turn_context::TurnContext;
 
-pub async fn remove_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+pub async fn remove_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let force = line.take_flag("--force") || line.take_flag("-f");
-    let (codebase, environment) = named_environment(desk, &mut line).await?;
-    let asker = RemovalRequester::Conversation(desk.conversation_ref());
-    let wish = RemoveOptions { force, asker, ..RemoveOptions::default() };
-    let removed = desk.talks.isolation.remove_environment(&codebase, &environment, &wish).await?;
-    if desk.conversation.environment == Some(environment.id) {
-        desk.talks.store.end_sessions(&desk.conversation_ref()).await?;
-        desk.talks.store.told_of_removal(desk.conversation.id).await?;
+    let (codebase, environment) = named_environment(context, &mut line).await?;
+    let requester = RemovalRequester::Conversation(context.conversation_ref());
+    let wish = RemoveOptions { force, requester, ..RemoveOptions::default() };
+    let removed = context.conversations.environments.remove_environment(&codebase, &environment, &wish).await?;
+    if context.conversation.environment == Some(environment.id) {
+        context.conversations.store.end_sessions(&context.conversation_ref()).await?;
+        context.conversations.store.told_of_removal(context.conversation.id).await?;
     }
-    let days = desk.talks.settings.trash_keep_days();
+    let days = context.conversations.settings.trash_keep_days();
     Ok(done::describe_removed(environment.branch.as_str(), &removed, days).join("\n"))
 }

@@ -6,8 +6,8 @@ use grove_environments::words::done;
 use crate::commands::worktree::{CommandLine, named_environment};
 use crate::turn_context::TurnContext;
 
-pub async fn sync_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let (codebase, environment) = named_environment(desk, &mut line).await?;
-    let synced = desk.talks.isolation.sync_environment(&codebase, &environment).await?;
+pub async fn sync_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(context, &mut line).await?;
+    let synced = context.conversations.environments.sync_environment(&codebase, &environment).await?;
     Ok(done::describe_synced(&synced))
 }

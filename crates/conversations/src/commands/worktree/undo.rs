@@ -8,14 +8,14 @@ use grove_environments::words::done;
 use crate::commands::worktree::{CommandLine, codebase};
 use crate::turn_context::TurnContext;
 
-pub async fn undo_removal(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+pub async fn undo_removal(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
     let name = line.at_most_one()?;
-    let codebase = codebase(desk).await?;
-    let isolation = &desk.talks.isolation;
-    isolation.reconcile_codebase(&codebase).await?;
-    let trash = isolation.list_trash(&codebase).await?;
+    let codebase = codebase(context).await?;
+    let environments = &context.conversations.environments;
+    environments.reconcile_codebase(&codebase).await?;
+    let trash = environments.list_trash(&codebase).await?;
     let environment = find_latest(name.as_deref(), &trash)?.environment.clone();
-    let RestoredEnvironment { environment, gone } = isolation.undo_removal(&codebase, &environment).await?;
+    let RestoredEnvironment { environment, gone } = environments.undo_removal(&codebase, &environment).await?;
     let back = format!("`{}` is back at {}.", environment.branch, environment.path.display());
     Ok(std::iter::once(back).chain(done::folders_gone(&gone)).collect::<Vec<_>>().join("\n"))
 }

@@ -6,9 +6,9 @@ use grove_environments::problem::Problem;
 use crate::commands::worktree::{CommandLine, named_environment};
 use crate::turn_context::TurnContext;
 
-pub async fn explain_worktree(desk: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let (_, environment) = named_environment(desk, &mut line).await?;
-    let kept = desk.talks.store.last_resolution(environment.id).await?;
+pub async fn explain_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
+    let (_, environment) = named_environment(context, &mut line).await?;
+    let kept = context.conversations.store.last_resolution(environment.id).await?;
     let steps: Vec<DecisionStep> = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     if steps.is_empty() {
         return Ok("Nothing was kept of how it was chosen.".to_owned());

@@ -56,7 +56,7 @@ pub fn command_usage(line: &str) -> Option<&'static str> {
 #[derive(Clone)]
 pub struct CompletionNames {
     pub store: Store,
-    pub isolation: Environments,
+    pub environments: Environments,
     pub codebase: Option<Codebase>,
 }
 
@@ -80,7 +80,8 @@ impl CompletionNames {
     /// Returns the custom commands that are known locally: completion does not wait for a remote.
     async fn custom_commands(&self) -> Result<Vec<String>, Problem> {
         let Some(codebase) = &self.codebase else { return Ok(Vec::new()) };
-        let commands = CustomCommandCatalog::of_codebase(&self.isolation, codebase, Some(FetchPolicy::Never)).await?;
+        let commands =
+            CustomCommandCatalog::of_codebase(&self.environments, codebase, Some(FetchPolicy::Never)).await?;
         Ok(commands.command_names().filter(|name| !name.contains(char::is_whitespace)).map(str::to_owned).collect())
     }
 

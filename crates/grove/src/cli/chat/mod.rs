@@ -91,8 +91,8 @@ async fn run_conversation(
     if !on_terminal || !std::io::stdin().is_terminal() {
         return run_piped_conversation(&mut exchange).await;
     }
-    let (isolation, codebase_here) = (context.environments_in(store), codebase.cloned());
-    let names = complete::CompletionNames { store: store.clone(), isolation, codebase: codebase_here };
+    let (environments, codebase_here) = (context.environments_in(store), codebase.cloned());
+    let names = complete::CompletionNames { store: store.clone(), environments, codebase: codebase_here };
     let mut editor = ChatEditor::start_thread(context.settings.home_path().join("chat_history"), names);
     let about = codebase.map(|codebase| format!(" about {}", codebase.name)).unwrap_or_default();
     print_hint(&format!("Conversation {}{about}. /help shows the commands, Ctrl-D ends.", client.conversation_id()));

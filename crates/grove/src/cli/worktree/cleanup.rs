@@ -64,7 +64,7 @@ async fn report_of(
     scope: CleanupScope,
     dry_run: bool,
 ) -> Result<CleanupReport, grove_environments::problem::Problem> {
-    let isolation = context.environments_in(store);
+    let environments = context.environments_in(store);
     let mut report = CleanupReport::default();
     for codebase in codebases {
         let bar = output::start_progress_bar("Cleaning up", context.json);
@@ -73,8 +73,8 @@ async fn report_of(
             bar.set_position(done as u64);
         };
         let cleaned = match scope {
-            CleanupScope::Everything => isolation.run_scheduled(codebase, dry_run, &progress).await,
-            _ => isolation.clean_up(codebase, scope, dry_run, &progress).await.map(Some),
+            CleanupScope::Everything => environments.run_scheduled(codebase, dry_run, &progress).await,
+            _ => environments.clean_up(codebase, scope, dry_run, &progress).await.map(Some),
         };
         bar.finish_and_clear();
         match cleaned? {

@@ -55,11 +55,11 @@ pub async fn run(context: &CliContext, args: WorktreeCreateArgs) -> CommandResul
     let on_wait = WaitCallback::new(move |remote| output::show_wait_reason(&spinner, done::waiting_for_remote(remote)));
     let made = async {
         let codebase = context.codebases_in(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
-        let isolation = context.environments_in(&store).telling_of_waits(on_wait);
-        let outcome = isolation.create_environment(&codebase, &wish).await?;
+        let environments = context.environments_in(&store).telling_of_waits(on_wait);
+        let outcome = environments.create_environment(&codebase, &wish).await?;
         let view = match &outcome.how {
             CreateMethod::Created(new) => {
-                isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
+                environments.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
             }
             _ => view_of(context, &store, &codebase, outcome.environment.clone()).await?,
         };

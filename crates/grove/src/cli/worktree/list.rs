@@ -32,11 +32,11 @@ pub async fn run(context: &CliContext, args: &WorktreeListArgs) -> CommandResult
         Err(CodebaseError::Which(_) | CodebaseError::None) => store.list_codebases().await?,
         Err(error) => return Err(error.into()),
     };
-    let isolation = context.environments_in(&store);
+    let environments = context.environments_in(&store);
     loop {
         let mut found = Vec::new();
         for codebase in &codebases {
-            found.extend(isolation.environment_views(codebase, args.all).await?);
+            found.extend(environments.environment_views(codebase, args.all).await?);
         }
         if args.watch {
             output::clear_screen();

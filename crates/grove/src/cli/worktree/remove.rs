@@ -28,19 +28,19 @@ pub async fn run(context: &CliContext, args: &WorktreeRemoveArgs) -> CommandResu
     let store = context.open_store().await?;
     let (codebase, environment) =
         context.resolve_environment(&store, args.named.codebase.as_deref(), &args.named.name).await?;
-    let isolation = context.environments_in(&store);
+    let environments = context.environments_in(&store);
     if args.dry_run {
-        let plan = isolation.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
+        let plan = environments.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
         print_plan(context, &environment, &plan, args.force);
         store.close().await;
         return Ok(ExitCode::SUCCESS);
     }
     let waiting = output::start_spinner("Removing the worktree", context.json);
     let wish = RemoveOptions { force: args.force, ..RemoveOptions::default() };
-    let removed = isolation.remove_environment(&codebase, &environment, &wish).await;
+    let removed = environments.remove_environment(&codebase, &environment, &wish).await;
     waiting.finish_and_clear();
     let removed = removed?;
-    if isolation.is_sweep_due(&codebase, Moment::now()).await? {
+    if environments.is_sweep_due(&codebase, Moment::now()).await? {
         sweep_in_background(&codebase);
     }
     if context.json {

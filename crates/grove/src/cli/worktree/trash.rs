@@ -107,11 +107,11 @@ async fn show_trashed(context: &CliContext, named: &WorktreeSelector) -> Command
 async fn drop_one(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
     let store = context.open_store().await?;
     let codebase = context.codebases_in(&store).resolve_codebase(named.codebase.as_deref(), &context.cwd).await?;
-    let isolation = context.environments_in(&store);
-    let items = isolation.list_trash(&codebase).await?;
+    let environments = context.environments_in(&store);
+    let items = environments.list_trash(&codebase).await?;
     let item = find_latest(Some(&named.name), &items)?;
     let waiting = output::start_spinner("Deleting", context.json);
-    let dropped = isolation.drop_from_trash(&codebase, item).await;
+    let dropped = environments.drop_from_trash(&codebase, item).await;
     waiting.finish_and_clear();
     dropped?;
     if context.json {
@@ -127,11 +127,11 @@ async fn drop_one(context: &CliContext, named: &WorktreeSelector) -> CommandResu
 async fn run_trash_sweep(context: &CliContext, which: &TrashArgs) -> CommandResult {
     let store = context.open_store().await?;
     let codebase = context.codebases_in(&store).resolve_codebase(which.codebase.as_deref(), &context.cwd).await?;
-    let (isolation, now) = (context.environments_in(&store), Moment::now());
-    if !isolation.clock_is_steady(now).await? {
+    let (environments, now) = (context.environments_in(&store), Moment::now());
+    if !environments.clock_is_steady(now).await? {
         return Ok(ExitCode::SUCCESS);
     }
-    let swept = isolation.sweep_trash(&codebase, now).await?;
+    let swept = environments.sweep_trash(&codebase, now).await?;
     if context.json {
         output::print_json(&json!({ "shed": swept.shed, "compacted": swept.compacted, "expired": swept.expired }));
     }

@@ -22,13 +22,13 @@ pub struct UndoArgs {
 pub async fn run(context: &CliContext, args: &UndoArgs) -> CommandResult {
     let store = context.open_store().await?;
     let codebase = context.codebases_in(&store).resolve_codebase(args.codebase.as_deref(), &context.cwd).await?;
-    let isolation = context.environments_in(&store);
+    let environments = context.environments_in(&store);
     // First, work that a crash left unfinished is either moved to the trash or brought back.
-    isolation.reconcile_codebase(&codebase).await?;
-    let trash = isolation.list_trash(&codebase).await?;
+    environments.reconcile_codebase(&codebase).await?;
+    let trash = environments.list_trash(&codebase).await?;
     let item = find_latest(args.name.as_deref(), &trash)?;
     let waiting = output::start_spinner("Bringing the worktree back", context.json);
-    let restored = isolation.undo_removal(&codebase, &item.environment).await;
+    let restored = environments.undo_removal(&codebase, &item.environment).await;
     waiting.finish_and_clear();
     let RestoredEnvironment { environment, gone } = restored?;
     let view = view_of(context, &store, &codebase, environment).await?;

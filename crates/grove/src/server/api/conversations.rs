@@ -26,7 +26,7 @@ pub fn routes() -> Router<Arc<ServerState>> {
 
 /// Lists the conversations of this page.
 async fn list_conversations(State(app): State<Arc<ServerState>>) -> Result<Json<Value>, HttpError> {
-    let found = app.talks.store.recent_conversations("web").await?;
+    let found = app.conversations.store.recent_conversations("web").await?;
     let one =
         |c: &Conversation| json!({ "id": c.name, "platform": c.platform, "last_activity_at": c.last_activity_at });
     Ok(Json(found.iter().map(one).collect()))
@@ -78,7 +78,7 @@ impl ConversationLine {
         Some(Self {
             role: "user",
             kind: "message",
-            message: app.talks.redactor.redact_text(text),
+            message: app.conversations.redactor.redact_text(text),
             timestamp: heard.received_at,
             message_id: Some(heard.id),
             status: Some(heard.status),
@@ -101,7 +101,7 @@ impl ConversationLine {
 
 /// Loads one message and its answers.
 async fn load_exchange(app: &ServerState, id: &str, message: &str) -> Result<(bool, Vec<ConversationLine>), HttpError> {
-    let store = &app.talks.store;
+    let store = &app.conversations.store;
     let heard = match message.parse() {
         Ok(message) => store.find_message(message).await?,
         Err(_) => None,
@@ -128,7 +128,7 @@ pub async fn load_history(
     id: &str,
     platform: Option<&str>,
 ) -> Result<(bool, Vec<ConversationLine>), HttpError> {
-    let store = &app.talks.store;
+    let store = &app.conversations.store;
     let (mut idle, mut all) = (true, Vec::new());
     for conversation in store.conversations_called(id).await? {
         if platform.is_some_and(|platform| platform != conversation.platform) {
@@ -184,10 +184,10 @@ async fn post_message(
     };
     check_incoming(&incoming)?;
     let codebase = match &words.codebase {
-        Some(name) => Some(app.talks.codebases.find_codebase(name).await?),
+        Some(name) => Some(app.conversations.codebases.find_codebase(name).await?),
         None => None,
     };
-    let accepted = app.talks.accept_about(&incoming, codebase.as_ref()).await?;
+    let accepted = app.conversations.accept_about(&incoming, codebase.as_ref()).await?;
     metrics::counter!("grove_messages_accepted_total", "adapter" => platform).increment(1);
     let (conversation, message) = (incoming.conversation, accepted.message);
     Ok((StatusCode::ACCEPTED, Json(json!({ "accepted": true, "conversationId": conversation, "messageId": message }))))

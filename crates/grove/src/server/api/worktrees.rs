@@ -51,12 +51,12 @@ async fn list_worktrees(
 ) -> Result<Json<Vec<EnvironmentView>>, HttpError> {
     let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
     let codebases = match &which.codebase {
-        Some(name) => vec![app.talks.codebases.find_codebase(name).await?],
-        None => app.talks.store.list_codebases().await?,
+        Some(name) => vec![app.conversations.codebases.find_codebase(name).await?],
+        None => app.conversations.store.list_codebases().await?,
     };
     let mut views = Vec::new();
     for codebase in &codebases {
-        views.extend(app.talks.isolation.environment_views(codebase, which.all).await?);
+        views.extend(app.conversations.environments.environment_views(codebase, which.all).await?);
     }
     Ok(Json(views))
 }
@@ -74,7 +74,7 @@ async fn create_worktree(
     State(app): SharedState,
     JsonBody(wanted): JsonBody<CreateWorktreeBody>,
 ) -> Result<(StatusCode, Json<EnvironmentView>), HttpError> {
-    let codebase = app.talks.codebases.only_or_named(wanted.codebase.as_deref()).await?;
+    let codebase = app.conversations.codebases.only_or_named(wanted.codebase.as_deref()).await?;
     let branch = wanted.name.as_deref().map(BranchName::parse).transpose()?;
     let work = match (wanted.kind, wanted.id.as_deref(), &branch) {
         (Some(kind), Some(id), branch) => {
@@ -91,21 +91,21 @@ async fn create_worktree(
     };
     let by = EnvironmentCreator { platform: Some("web".to_owned()), user: None };
     let wish = CreateRequest { work, branch, from: wanted.from, hints: CreateHints::default(), conversation: None, by };
-    let isolation = &app.talks.isolation;
-    let outcome = isolation.create_environment(&codebase, &wish).await?;
+    let environments = &app.conversations.environments;
+    let outcome = environments.create_environment(&codebase, &wish).await?;
     let view = match &outcome.how {
         create::CreateMethod::Created(new) => {
-            isolation.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
+            environments.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
         }
         _ => view_of(&app, &codebase, outcome.environment).await?,
     };
-    app.talks.tell_watchers(ConversationEvent::Worktrees);
+    app.conversations.tell_watchers(ConversationEvent::Worktrees);
     Ok((StatusCode::CREATED, Json(view)))
 }
 
 /// Returns the environment with this id, also a removed one.
 pub async fn resolve_environment(app: &ServerState, id: &str) -> Result<(Codebase, Environment), HttpError> {
-    let store = &app.talks.store;
+    let store = &app.conversations.store;
     let environment = match id.parse::<EnvironmentId>() {
         Ok(id) => store.find_environment(id).await?,
         Err(_) => None,
@@ -143,7 +143,7 @@ async fn view_of(
     codebase: &Codebase,
     environment: Environment,
 ) -> Result<EnvironmentView, HttpError> {
-    let mut views = app.talks.isolation.views_of(codebase, vec![environment]).await?;
+    let mut views = app.conversations.environments.views_of(codebase, vec![environment]).await?;
     Ok(views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))?)
 }
 
@@ -166,8 +166,8 @@ async fn remove_worktree(
     let Query(ForceQuery { force }) = query.map_err(|rejection| bad_query(&rejection))?;
     let (codebase, environment) = resolve_environment(&app, &id).await?;
     let wish = RemoveOptions { force, ..RemoveOptions::default() };
-    let removed = app.talks.isolation.remove_environment(&codebase, &environment, &wish).await?;
-    app.talks.tell_watchers(ConversationEvent::Worktrees);
+    let removed = app.conversations.environments.remove_environment(&codebase, &environment, &wish).await?;
+    app.conversations.tell_watchers(ConversationEvent::Worktrees);
     Ok(Json(crate::api_json::removed_json(&removed)))
 }
 
@@ -179,27 +179,28 @@ async fn show_removal_plan(
 ) -> Result<Json<Value>, HttpError> {
     let Query(ForceQuery { force }) = query.map_err(|rejection| bad_query(&rejection))?;
     let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let plan = app.talks.isolation.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
+    let plan = app.conversations.environments.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
     Ok(Json(crate::api_json::plan_json(&environment, &plan, force)))
 }
 
 async fn undo_removal(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let RestoredEnvironment { environment, gone } = app.talks.isolation.undo_removal(&codebase, &environment).await?;
+    let RestoredEnvironment { environment, gone } =
+        app.conversations.environments.undo_removal(&codebase, &environment).await?;
     respond_with_change(&app, &codebase, environment, "regenerable_gone", &gone).await
 }
 
 async fn hibernate_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
     let HibernatedEnvironment { environment, regenerable } =
-        app.talks.isolation.hibernate_environment(&codebase, &environment).await?;
+        app.conversations.environments.hibernate_environment(&codebase, &environment).await?;
     respond_with_change(&app, &codebase, environment, "regenerable", &regenerable).await
 }
 
 async fn wake_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
     let RestoredEnvironment { environment, gone } =
-        app.talks.isolation.wake_environment(&codebase, &environment).await?;
+        app.conversations.environments.wake_environment(&codebase, &environment).await?;
     respond_with_change(&app, &codebase, environment, "regenerable_gone", &gone).await
 }
 
@@ -210,7 +211,7 @@ async fn respond_with_change(
     key: &str,
     folders: &[TrashedFolder],
 ) -> Result<Json<Value>, HttpError> {
-    app.talks.tell_watchers(ConversationEvent::Worktrees);
+    app.conversations.tell_watchers(ConversationEvent::Worktrees);
     let view = view_of(app, codebase, environment).await?;
     Ok(Json(crate::api_json::with_folders(&view, key, folders)?))
 }
@@ -228,15 +229,15 @@ async fn finish_worktree(
 ) -> Result<Json<Value>, HttpError> {
     let Query(how) = query.map_err(|rejection| bad_query(&rejection))?;
     let method = how.method.as_deref().map(str::parse).transpose()?;
-    let method = method.unwrap_or(app.talks.settings.finish_method());
+    let method = method.unwrap_or(app.conversations.settings.finish_method());
     let branch = how.branch.as_deref().map(BranchName::parse).transpose();
     let branch = branch.map_err(|error| Problem::new("usage", format!("{error}."), "Name a branch in `branch`."))?;
     let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let isolation = &app.talks.isolation;
-    let (finished, removed) = isolation
+    let environments = &app.conversations.environments;
+    let (finished, removed) = environments
         .finish_environment(&codebase, &environment, method, branch.as_ref(), RemovalRequester::Person)
         .await?;
-    app.talks.tell_watchers(ConversationEvent::Worktrees);
+    app.conversations.tell_watchers(ConversationEvent::Worktrees);
     // A merge counts, also if the worktree has to stay.
     let mut answer = match removed {
         Ok(removed) => crate::api_json::removed_json(&removed),
@@ -250,7 +251,7 @@ async fn finish_worktree(
 
 async fn abort_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let removed = app.talks.isolation.abort_environment(&codebase, &environment).await?;
-    app.talks.tell_watchers(ConversationEvent::Worktrees);
+    let removed = app.conversations.environments.abort_environment(&codebase, &environment).await?;
+    app.conversations.tell_watchers(ConversationEvent::Worktrees);
     Ok(Json(crate::api_json::removed_json(&removed)))
 }

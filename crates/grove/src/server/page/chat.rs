@@ -67,18 +67,18 @@ fn render_line(line: &ConversationLine, shell: bool) -> Markup {
 
 /// Tells whether messages go to the shell, whose answers need a fixed-width font.
 async fn is_shell(app: &ServerState, id: &str) -> Result<bool, HttpError> {
-    let known = app.talks.store.conversations_called(id).await?;
+    let known = app.conversations.store.conversations_called(id).await?;
     let conversation = known.into_iter().find(|conversation| conversation.platform == WEB_PLATFORM);
     let mut wanted = conversation.as_ref().and_then(|conversation| conversation.agent.clone());
     if let (None, Some(conversation)) = (&wanted, &conversation) {
-        wanted = app.talks.codebase_of(conversation).await?.and_then(|codebase| codebase.ai_assistant_type);
+        wanted = app.conversations.codebase_of(conversation).await?.and_then(|codebase| codebase.ai_assistant_type);
     }
-    Ok(app.talks.agents.choose_agent(wanted.as_deref(), WEB_PLATFORM).is_ok_and(|agent| agent.name() == "sh"))
+    Ok(app.conversations.agents.choose_agent(wanted.as_deref(), WEB_PLATFORM).is_ok_and(|agent| agent.name() == "sh"))
 }
 
 /// Renders a conversation without messages: suggestions for the first message.
 async fn render_empty_log(app: &ServerState, shell: bool) -> Result<Markup, HttpError> {
-    let codebases = app.talks.store.list_codebases().await?;
+    let codebases = app.conversations.store.list_codebases().await?;
     let first = if shell { "git log --oneline -3" } else { "What is this project about?" };
     Ok(html! {
         div class="empty" data-busy="false" data-answers="0" {

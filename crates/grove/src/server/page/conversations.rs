@@ -33,7 +33,7 @@ async fn show_conversations(
 }
 
 pub async fn render_conversations(app: &ServerState, current: &str) -> Result<Markup, HttpError> {
-    let mut known = app.talks.store.recent_conversations(WEB_PLATFORM).await?;
+    let mut known = app.conversations.store.recent_conversations(WEB_PLATFORM).await?;
     known.truncate(MAX_LISTED_CONVERSATIONS);
     let is_new = !known.iter().any(|conversation| conversation.name == current);
     let mut titled = Vec::new();
@@ -57,11 +57,11 @@ pub async fn render_conversations(app: &ServerState, current: &str) -> Result<Ma
 
 /// Returns the beginning of the first message.
 async fn conversation_title(app: &ServerState, conversation: &Conversation) -> Result<String, HttpError> {
-    let first = app.talks.store.first_heard(conversation.id).await?;
+    let first = app.conversations.store.first_heard(conversation.id).await?;
     let Some(IncomingPayload::Message { text, .. }) = first.map(|message| message.event) else {
         return Ok(conversation.name.clone());
     };
-    let clean = app.talks.redactor.redact_text(&text);
+    let clean = app.conversations.redactor.redact_text(&text);
     let line = clean.trim().lines().next().unwrap_or_default();
     let short: String = line.chars().take(MAX_TITLE_CHARS).collect();
     Ok(if short.len() < line.len() { format!("{short}…") } else { short })

@@ -34,7 +34,7 @@ async fn render_home(
     query: Result<Query<ConversationQuery>, QueryRejection>,
 ) -> Result<Markup, HttpError> {
     let Query(ConversationQuery { c }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let recent = app.talks.store.recent_conversations(WEB_PLATFORM).await?;
+    let recent = app.conversations.store.recent_conversations(WEB_PLATFORM).await?;
     let latest = recent.into_iter().next().map(|conversation| conversation.name);
     let id = match c.filter(|id| !id.trim().is_empty()).or(latest) {
         Some(id) => id,

@@ -34,8 +34,8 @@ pub fn routes() -> Router<Arc<ServerState>> {
 /// Renders the inside of the dialog.
 async fn show_removal_plan(State(app): State<Arc<ServerState>>, Path(id): Path<String>) -> Result<Markup, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let plan = app.talks.isolation.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
-    let days = app.talks.settings.trash_keep_days();
+    let plan = app.conversations.environments.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
+    let days = app.conversations.settings.trash_keep_days();
     let (title, words, buttons) = match &plan {
         RemovalPlan::Gone => (
             "Forget",
@@ -48,7 +48,7 @@ async fn show_removal_plan(State(app): State<Arc<ServerState>>, Path(id): Path<S
             render_remove_button(&environment, "Release", false, None),
         ),
         RemovalPlan::Remove(removable) => {
-            let keep = app.talks.settings.regenerable_keep();
+            let keep = app.conversations.settings.regenerable_keep();
             (
                 "Remove",
                 render_consequences(&environment, removable, days, keep),
@@ -155,9 +155,9 @@ async fn remove_worktree(
     let Query(RemovalQuery { force, seen }) = query.map_err(|rejection| bad_query(&rejection))?;
     let (codebase, environment) = resolve_environment(&app, &id).await?;
     let wish = RemoveOptions { force, seen, ..RemoveOptions::default() };
-    let removed = app.talks.isolation.remove_environment(&codebase, &environment, &wish).await?;
-    app.talks.tell_watchers(ConversationEvent::Worktrees);
-    let days = app.talks.settings.trash_keep_days();
+    let removed = app.conversations.environments.remove_environment(&codebase, &environment, &wish).await?;
+    app.conversations.tell_watchers(ConversationEvent::Worktrees);
+    let days = app.conversations.settings.trash_keep_days();
     let branch = environment.branch.as_str();
     Ok(match &removed {
         RemoveOutcome::Gone => render_note(&format!("`{branch}` is forgotten."), &html! {}),
@@ -178,8 +178,9 @@ async fn remove_worktree(
 
 async fn undo_removal(State(app): State<Arc<ServerState>>, Path(id): Path<String>) -> Result<Markup, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let RestoredEnvironment { environment, gone } = app.talks.isolation.undo_removal(&codebase, &environment).await?;
-    app.talks.tell_watchers(ConversationEvent::Worktrees);
+    let RestoredEnvironment { environment, gone } =
+        app.conversations.environments.undo_removal(&codebase, &environment).await?;
+    app.conversations.tell_watchers(ConversationEvent::Worktrees);
     let words = match folders_gone(&gone) {
         None => format!("`{}` is back as it was.", environment.branch),
         Some(gone) => format!("`{}` is back. {gone}", environment.branch),

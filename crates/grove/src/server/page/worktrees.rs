@@ -18,10 +18,10 @@ pub fn routes() -> Router<Arc<ServerState>> {
 }
 
 async fn list_worktrees(State(app): State<Arc<ServerState>>) -> Result<Markup, HttpError> {
-    let codebases = app.talks.store.list_codebases().await?;
+    let codebases = app.conversations.store.list_codebases().await?;
     let mut views = Vec::new();
     for codebase in &codebases {
-        views.extend(app.talks.isolation.environment_views(codebase, false).await?);
+        views.extend(app.conversations.environments.environment_views(codebase, false).await?);
     }
     // The most recently active environments come first.
     views.sort_by_key(|view| std::cmp::Reverse(view.last_activity_at));

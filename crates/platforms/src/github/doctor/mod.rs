@@ -71,8 +71,8 @@ pub async fn run_github_checkup(settings: &GithubSettings, codebases: &[Codebase
             return checks;
         }
     };
-    let asker = CheckupClient { github: &github, end: Instant::now() + CHECKUP_TIMEOUT };
-    let standing = asker.wait_with_timeout(github.credential_status()).await;
+    let requester = CheckupClient { github: &github, end: Instant::now() + CHECKUP_TIMEOUT };
+    let standing = requester.wait_with_timeout(github.credential_status()).await;
     checks.extend(judge::check_credentials(&standing, github.is_app(), &web, Timestamp::now()));
     if standing.as_ref().is_err_and(ends_it) {
         return checks;
@@ -80,14 +80,14 @@ pub async fn run_github_checkup(settings: &GithubSettings, codebases: &[Codebase
     let rights = standing.as_ref().ok().map(|standing| &standing.rights);
     let is_told = settings.poll.is_none() && hears;
     let app_hook =
-        if github.is_app() && is_told { Some(asker.wait_with_timeout(github.app_hook()).await) } else { None };
+        if github.is_app() && is_told { Some(requester.wait_with_timeout(github.app_hook()).await) } else { None };
     let told_by_app = app_hook.as_ref().is_some_and(|hook| hook.as_ref().is_ok_and(AppWebhook::is_ours));
     if let (Some(hook), Some(CredentialRights::App { events, .. })) = (&app_hook, rights) {
         checks.push(hook::of_app(hook, events));
     }
     let subjects = repositories_to_check(settings, codebases, &web, hears);
-    let (with_hooks, asker) = (is_told && !told_by_app, &asker);
-    let looks = subjects.iter().map(|subject| asker.look_at(subject, with_hooks && subject.heard));
+    let (with_hooks, requester) = (is_told && !told_by_app, &requester);
+    let looks = subjects.iter().map(|subject| requester.look_at(subject, with_hooks && subject.heard));
     let found: Vec<RepositoryFindings> = stream::iter(looks).buffered(MAX_CONCURRENT_REPOSITORIES).collect().await;
     for (subject, found) in subjects.iter().zip(&found) {
         let repository = judge::check_repository(subject, found, rights);
@@ -100,7 +100,7 @@ pub async fn run_github_checkup(settings: &GithubSettings, codebases: &[Codebase
     let seen = found.iter().filter_map(|found| found.seen.as_ref().ok());
     if let Some(repo) = seen.filter_map(|seen| RepoName::parse(&seen.full_name)).next() {
         let answered =
-            timeout_at(asker.request_deadline(), git.check_reachable(&web.clone_url(&repo), CHECK_REQUEST_TIMEOUT))
+            timeout_at(requester.request_deadline(), git.check_reachable(&web.clone_url(&repo), CHECK_REQUEST_TIMEOUT))
                 .await;
         checks.push(judge::check_git_access(&repo, answered.ok()));
     }

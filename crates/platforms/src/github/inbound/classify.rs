@@ -61,7 +61,7 @@ impl fmt::Display for IgnoreReason {
 /// A mention of us; its author has not been checked.
 #[derive(Debug)]
 pub struct Mention<'a> {
-    pub happening: &'a GithubEvent,
+    pub event: &'a GithubEvent,
     pub text: &'a EventText,
     /// The text without the mention.
     words: String,
@@ -83,25 +83,20 @@ pub struct MentionFacts {
 pub struct PullUnknownError;
 
 /// Classifies an event by its own data alone.
-pub fn classify_event<'a>(happening: &'a GithubEvent, us: &BotIdentity) -> Relevance<'a> {
-    match &happening.what {
+pub fn classify_event<'a>(event: &'a GithubEvent, us: &BotIdentity) -> Relevance<'a> {
+    match &event.what {
         EventAction::Other { action } => Relevance::Ignored(IgnoreReason::Action(action.clone())),
         EventAction::Pushed => Relevance::Ignored(IgnoreReason::Pushed),
         EventAction::Closed { merged, at } => {
-            let key = format!("{} closed {}", thread_key(happening), at.as_deref().unwrap_or("for good"));
-            Relevance::Closed(Box::new(build_incoming(
-                happening,
-                None,
-                key,
-                IncomingPayload::Closed { merged: *merged },
-            )))
+            let key = format!("{} closed {}", thread_key(event), at.as_deref().unwrap_or("for good"));
+            Relevance::Closed(Box::new(build_incoming(event, None, key, IncomingPayload::Closed { merged: *merged })))
         }
         // Cleaned after that: the character that stops our own text from mentioning accounts is invisible,
         // too.
         EventAction::Said(text) => match us.name.taken_out_of(&text.body) {
             None => Relevance::Ignored(IgnoreReason::NotCalled),
             Some(_) if us.is_author_of(text) => Relevance::Ignored(IgnoreReason::OurOwn),
-            Some(words) => Relevance::Asked(Mention { happening, text, words: visible_text(&words).trim().to_owned() }),
+            Some(words) => Relevance::Asked(Mention { event, text, words: visible_text(&words).trim().to_owned() }),
         },
     }
 }
@@ -127,17 +122,17 @@ impl Mention<'_> {
 
     /// Tells whether the pull request must be looked up on GitHub.
     pub fn wants_pull(&self) -> bool {
-        matches!(self.happening.thread.pull, PullKnowledge::Unseen)
+        matches!(self.event.thread.pull, PullKnowledge::Unseen)
     }
 
     /// Returns the event for the inbox.
     pub fn to_incoming(&self, facts: &MentionFacts) -> Result<IncomingEvent, PullUnknownError> {
         let hints = self.message_hints(facts)?;
-        let context = context::build_context(self.happening, self.text, &facts.background);
+        let context = context::build_context(self.event, self.text, &facts.background);
         let event =
             IncomingPayload::Message { text: self.message_text(&facts.background), context: Some(context), hints };
         let user = self.text_author().map(|author| author.login.clone());
-        Ok(build_incoming(self.happening, user, self.deduplication_key(), event))
+        Ok(build_incoming(self.event, user, self.deduplication_key(), event))
     }
 
     /// Returns the text of the message; if it is only a mention, the text that the author must mean.
@@ -145,7 +140,7 @@ impl Mention<'_> {
         if !self.words.is_empty() {
             return self.words.clone();
         }
-        let thread = &self.happening.thread;
+        let thread = &self.event.thread;
         let title = one_line(background.title.as_deref().unwrap_or_default(), 300);
         if self.text.place == TextPlace::Body && !title.is_empty() {
             return title;
@@ -155,7 +150,7 @@ impl Mention<'_> {
     }
 
     fn message_hints(&self, facts: &MentionFacts) -> Result<WorkHints, PullUnknownError> {
-        let thread = &self.happening.thread;
+        let thread = &self.event.thread;
         let hints = WorkHints { workflow_id: Some(thread.number.to_string()), ..WorkHints::default() };
         if !thread.is_pull() {
             return Ok(WorkHints { workflow_type: Some(WorkKind::Issue), ..hints });
@@ -166,7 +161,7 @@ impl Mention<'_> {
             (None, PullKnowledge::Seen(pull)) => pull,
             (None, _) => return Err(PullUnknownError),
         };
-        let repo = &self.happening.repo;
+        let repo = &self.event.repo;
         let mut linked_issues = facts.linked.clone();
         let said = closed_issues(pull.body.as_deref().unwrap_or_default(), &repo.name, repo.web.as_deref());
         linked_issues.extend(said);
@@ -191,7 +186,7 @@ impl Mention<'_> {
         let version = short_hash(self.text.body.replace("\r\n", "\n").as_bytes(), 16);
         let at = self.text.at.as_deref().unwrap_or("-");
         match &self.text.place {
-            TextPlace::Body => format!("{} text {version}", thread_key(self.happening)),
+            TextPlace::Body => format!("{} text {version}", thread_key(self.event)),
             TextPlace::Comment { id } => format!("{GITHUB_PLATFORM} comment {id} {at} {version}"),
             TextPlace::Review { id } => format!("{GITHUB_PLATFORM} review {id} {version}"),
             TextPlace::Lines { id, .. } => format!("{GITHUB_PLATFORM} lines {id} {at} {version}"),
@@ -199,15 +194,15 @@ impl Mention<'_> {
     }
 }
 
-pub(crate) fn thread_key(happening: &GithubEvent) -> String {
-    format!("{GITHUB_PLATFORM} {}", happening.repo.name.conversation_id(happening.thread.number).to_lowercase())
+pub(crate) fn thread_key(event: &GithubEvent) -> String {
+    format!("{GITHUB_PLATFORM} {}", event.repo.name.conversation_id(event.thread.number).to_lowercase())
 }
 
 fn build_incoming(
-    happening: &GithubEvent,
+    event: &GithubEvent,
     user: Option<String>,
     delivery: String,
-    event: IncomingPayload,
+    payload: IncomingPayload,
 ) -> IncomingEvent {
     // PostgreSQL cannot store this character, and an event that it never accepts would block its thread
     // forever.
@@ -215,11 +210,11 @@ fn build_incoming(
     IncomingEvent {
         via: GITHUB_PLATFORM.to_owned(),
         platform: GITHUB_PLATFORM.to_owned(),
-        conversation: happening.repo.name.conversation_id(happening.thread.number),
+        conversation: event.repo.name.conversation_id(event.thread.number),
         parent: None,
         user: user.map(storable),
         delivery: Some(storable(delivery)),
-        event,
+        event: payload,
     }
 }
 
@@ -240,7 +235,7 @@ mod tests {
         payload["repository"] =
             json!({ "id": 7, "full_name": "octo/shop", "html_url": "https://github.com/octo/shop" });
         match parse_delivery(event, payload.to_string().as_bytes()).unwrap() {
-            ParsedDelivery::Happened(happening) => *happening,
+            ParsedDelivery::Happened(event) => *event,
             other => panic!("{other:?}"),
         }
     }
@@ -265,9 +260,9 @@ mod tests {
         MentionFacts { pull: None, linked: Vec::new(), background: ThreadBackground::default() }
     }
 
-    fn mention_parts(happening: &GithubEvent, facts: &MentionFacts) -> (String, String, WorkHints, String) {
-        let Relevance::Asked(asked) = classify_event(happening, &test_identity()) else {
-            panic!("{:?}", classify_event(happening, &test_identity()))
+    fn mention_parts(event: &GithubEvent, facts: &MentionFacts) -> (String, String, WorkHints, String) {
+        let Relevance::Asked(asked) = classify_event(event, &test_identity()) else {
+            panic!("{:?}", classify_event(event, &test_identity()))
         };
         let incoming = asked.to_incoming(facts).unwrap();
         let IncomingPayload::Message { text, context, hints } = incoming.event else { panic!() };
@@ -276,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_call_in_an_issue_becomes_a_message() {
-        let happening = comment_event("Hey @grove, fix this <!-- hidden -->", 1, false);
-        let Relevance::Asked(asked) = classify_event(&happening, &test_identity()) else { panic!() };
+        let event = comment_event("Hey @grove, fix this <!-- hidden -->", 1, false);
+        let Relevance::Asked(asked) = classify_event(&event, &test_identity()) else { panic!() };
         assert_eq!(asked.text_author().unwrap().login, "alice");
         assert!(!asked.wants_pull());
         let incoming = asked.to_incoming(&sample_facts()).unwrap();
@@ -298,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_is_not_for_us_is_ignored_with_a_reason() {
-        let ignored = |happening: &GithubEvent, us: &BotIdentity| match classify_event(happening, us) {
+        let ignored = |event: &GithubEvent, us: &BotIdentity| match classify_event(event, us) {
             Relevance::Ignored(why) => why.to_string(),
             other => panic!("{other:?}"),
         };
@@ -364,8 +359,8 @@ mod tests {
 
     #[test]
     fn a_comment_on_a_pull_request_waits_until_it_is_known() {
-        let happening = comment_event("@grove fix", 1, true);
-        let Relevance::Asked(asked) = classify_event(&happening, &test_identity()) else { panic!() };
+        let event = comment_event("@grove fix", 1, true);
+        let Relevance::Asked(asked) = classify_event(&event, &test_identity()) else { panic!() };
         assert!(asked.wants_pull() && asked.to_incoming(&sample_facts()).is_err(), "never taken for an issue");
         let pull = serde_json::from_value(sample_pull(&json!({ "id": 7 }), "")).unwrap();
         let incoming = asked.to_incoming(&MentionFacts { pull: Some(pull), ..sample_facts() }).unwrap();
@@ -394,7 +389,7 @@ mod tests {
 
     #[test]
     fn the_same_words_have_the_same_key_and_other_words_another() {
-        let key = |happening: &GithubEvent| mention_parts(happening, &sample_facts()).3;
+        let key = |event: &GithubEvent| mention_parts(event, &sample_facts()).3;
         let body = |body: &str, updated: &str| {
             let issue = json!({ "number": 3, "body": body, "updated_at": updated });
             key(&parse_test_event("issues", json!({ "action": "opened", "issue": issue })))
@@ -407,11 +402,11 @@ mod tests {
 
     #[test]
     fn no_name_holds_what_a_store_does_not() {
-        let mut happening = comment_event("@grove fix", 1, false);
-        let EventAction::Said(text) = &mut happening.what else { panic!("{happening:?}") };
+        let mut event = comment_event("@grove fix", 1, false);
+        let EventAction::Said(text) = &mut event.what else { panic!("{event:?}") };
         text.author = Some(GithubUser { id: 1, login: "al\0ice".to_owned() });
         text.at = Some("then\0".to_owned());
-        let Relevance::Asked(asked) = classify_event(&happening, &test_identity()) else { panic!() };
+        let Relevance::Asked(asked) = classify_event(&event, &test_identity()) else { panic!() };
         let incoming = asked.to_incoming(&sample_facts()).unwrap();
         assert_eq!(incoming.user.as_deref(), Some("al\u{fffd}ice"));
         assert!(!incoming.delivery.unwrap().contains('\0'));
@@ -427,8 +422,8 @@ mod tests {
             ),
             ("pull_request", json!({ "action": "closed", "pull_request": { "number": 42, "merged": true } }), true),
         ] {
-            let happening = parse_test_event(event, payload);
-            let Relevance::Closed(incoming) = classify_event(&happening, &test_identity()) else { panic!() };
+            let event = parse_test_event(event, payload);
+            let Relevance::Closed(incoming) = classify_event(&event, &test_identity()) else { panic!() };
             assert_eq!(incoming.event, IncomingPayload::Closed { merged });
             assert_eq!(incoming.conversation, "octo/shop#42");
             assert!(incoming.delivery.unwrap().starts_with("github octo/shop#42 closed "));
@@ -437,7 +432,7 @@ mod tests {
 
     #[test]
     fn the_words_of_outsiders_do_not_reach_the_agent() {
-        let happening = comment_event("@grove fix", 1, false);
+        let event = comment_event("@grove fix", 1, false);
         let remark = |author: &str, is_shown: bool| EarlierComment {
             author: author.to_owned(),
             at: "2026-01-01".to_owned(),
@@ -446,7 +441,7 @@ mod tests {
         };
         let mut facts = sample_facts();
         facts.background.remarks = vec![remark("bob", true), remark("eve", false)];
-        let (_, context, ..) = mention_parts(&happening, &facts);
+        let (_, context, ..) = mention_parts(&event, &facts);
         assert!(context.contains("bob, 2026-01-01:\n> bob says\n> so\n"), "{context}");
         assert!(
             !context.contains("eve") && !context.contains("Login fails") && !context.contains("It does."),

@@ -158,8 +158,8 @@ pub fn parse_delivery(event: &str, payload: &[u8]) -> Result<ParsedDelivery, Del
         }
     };
     let delivery: wire::WebhookPayload = serde_json::from_slice(payload)?;
-    let happening = kind.parse_event(delivery)?;
-    Ok(ParsedDelivery::Happened(Box::new(happening)))
+    let event = kind.parse_event(delivery)?;
+    Ok(ParsedDelivery::Happened(Box::new(event)))
 }
 
 /// Makes a word from outside safe for a log.
@@ -364,7 +364,7 @@ mod tests {
 
     fn parse_test_event(event: &str, payload: &Value) -> GithubEvent {
         match parse_delivery(event, payload.to_string().as_bytes()).unwrap() {
-            ParsedDelivery::Happened(happening) => *happening,
+            ParsedDelivery::Happened(event) => *event,
             other => panic!("{other:?}"),
         }
     }
@@ -500,11 +500,11 @@ mod tests {
     #[test]
     fn users_and_forks_may_be_gone() {
         let of = |head: Value| {
-            let happening = parse_test_event(
+            let event = parse_test_event(
                 "pull_request",
                 &with_repository(&json!({ "action": "opened", "pull_request": sample_pull(&head) })),
             );
-            let PullKnowledge::Seen(pull) = happening.thread.pull else { panic!() };
+            let PullKnowledge::Seen(pull) = event.thread.pull else { panic!() };
             pull
         };
         let same = of(json!({ "id": 7, "full_name": "octo/shop" }));
@@ -519,10 +519,9 @@ mod tests {
         for user in [Value::Null, json!({}), json!("alice"), json!({ "id": "1", "login": 3 })] {
             let mut issue = sample_issue();
             issue["user"] = user;
-            let happening =
-                parse_test_event("issues", &with_repository(&json!({ "action": "opened", "issue": issue })));
-            assert_eq!(happening.thread.author, None);
-            assert_eq!(happening.thread.labels, ["bug", "urgent"]);
+            let event = parse_test_event("issues", &with_repository(&json!({ "action": "opened", "issue": issue })));
+            assert_eq!(event.thread.author, None);
+            assert_eq!(event.thread.labels, ["bug", "urgent"]);
         }
     }
 
@@ -531,9 +530,9 @@ mod tests {
         let mut issue = sample_issue();
         issue["pull_request"] = json!({ "url": "…" });
         let comment = json!({ "action": "created", "issue": issue, "comment": { "id": 5 } });
-        let happening = parse_test_event("issue_comment", &with_repository(&comment));
-        assert!(matches!(happening.thread.pull, PullKnowledge::Unseen) && happening.thread.is_pull());
-        assert!(matches!(&happening.what, EventAction::Said(text) if text.body.is_empty() && text.author.is_none()));
+        let event = parse_test_event("issue_comment", &with_repository(&comment));
+        assert!(matches!(event.thread.pull, PullKnowledge::Unseen) && event.thread.is_pull());
+        assert!(matches!(&event.what, EventAction::Said(text) if text.body.is_empty() && text.author.is_none()));
     }
 
     #[test]

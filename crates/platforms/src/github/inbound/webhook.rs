@@ -71,8 +71,11 @@ impl GithubAdapter {
         }
         // The signature is for the original bytes; the stored payload has no secrets.
         let mut payload: Value = serde_json::from_slice(&payload).map_err(DeliveryParseError::from)?;
-        without_secrets(&self.talks.redactor, &mut payload);
+        without_secrets(&self.conversations.redactor, &mut payload);
         let body = payload.to_string();
-        Ok(self.letterbox.store_event(NewEvent { platform: GITHUB_PLATFORM.to_owned(), delivery, kind, body }).await?)
+        Ok(self
+            .event_writer
+            .store_event(NewEvent { platform: GITHUB_PLATFORM.to_owned(), delivery, kind, body })
+            .await?)
     }
 }

@@ -70,7 +70,7 @@ impl GithubAdapter {
         match github.last_edits(repo, &[node]).await {
             Ok(found) => Ok(match found.into_iter().next().flatten() {
                 // The stored text has no secrets.
-                Some(found) if is_same_text(&self.talks.redactor.clean_incoming(&found.body), &text.body) => {
+                Some(found) if is_same_text(&self.conversations.redactor.clean_incoming(&found.body), &text.body) => {
                     EditLookup::Edit(found.edit)
                 }
                 Some(_) => EditLookup::ChangedAgain,

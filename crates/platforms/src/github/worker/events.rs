@@ -114,7 +114,7 @@ impl GithubAdapter {
     async fn process_waiting_events(&self, github: &GithubClient) -> Result<bool, StoreError> {
         let (mut after, mut stuck) = (None, HashSet::new());
         loop {
-            let waiting = self.talks.store.waiting_events(GITHUB_PLATFORM, after, EVENT_BATCH_SIZE).await?;
+            let waiting = self.conversations.store.waiting_events(GITHUB_PLATFORM, after, EVENT_BATCH_SIZE).await?;
             after = waiting.last().map(|last| last.id);
             let is_last = waiting.len() < usize::try_from(EVENT_BATCH_SIZE).unwrap_or(usize::MAX);
             let threads = by_thread(waiting).into_iter().filter(|(thread, _)| !stuck.contains(thread));
@@ -142,7 +142,7 @@ impl GithubAdapter {
     /// Handles the events of one thread in order: one that cannot be handled now blocks the following ones.
     /// Returns how many were finished.
     async fn process_thread_events(&self, github: &GithubClient, events: &[RawEvent]) -> Result<usize, StoreError> {
-        let store = &self.talks.store;
+        let store = &self.conversations.store;
         let mut done = 0;
         for event in events {
             let now = Moment::now();
@@ -156,14 +156,14 @@ impl GithubAdapter {
             }
             let stuck = match self.process_event(github, event).await {
                 Ok(outcome) => {
-                    store.event_done(event.id, true, &self.talks.redactor.redact_text(&outcome)).await?;
+                    store.event_done(event.id, true, &self.conversations.redactor.redact_text(&outcome)).await?;
                     done += 1;
                     continue;
                 }
                 Err(EventError::Store(error)) => return Err(error),
                 Err(stuck) => stuck,
             };
-            let why = self.talks.redactor.redact_text(&stuck.to_string());
+            let why = self.conversations.redactor.redact_text(&stuck.to_string());
             let pause = match &stuck {
                 EventError::Api(error) => retry_delay(error, event.tries).map(|pause| (error, pause)),
                 EventError::Store(_) | EventError::Hopeless(_) => None,
@@ -216,9 +216,7 @@ pub(crate) fn retry_delay(error: &ApiError, tries: i64) -> Option<SignedDuration
 /// Returns the key that keeps events in order: their issue or pull request.
 fn thread_of(event: &RawEvent) -> String {
     match parse_delivery(&event.kind, event.body.as_bytes()) {
-        Ok(ParsedDelivery::Happened(happening)) => {
-            happening.repo.name.conversation_id(happening.thread.number).to_lowercase()
-        }
+        Ok(ParsedDelivery::Happened(event)) => event.repo.name.conversation_id(event.thread.number).to_lowercase(),
         _ => event.delivery.clone(),
     }
 }

@@ -12,53 +12,53 @@ use crate::github::worker::routing::CodebaseTarget;
 
 impl GithubAdapter {
     /// Handles one event, and returns the result in a few words.
-    #[tracing::instrument(name = "github_event", skip_all, fields(event = %event.id, delivery = event.delivery, kind = event.kind))]
-    pub(crate) async fn process_event(&self, github: &GithubClient, event: &RawEvent) -> Result<String, EventError> {
-        let delivered = parse_delivery(&event.kind, event.body.as_bytes())
-            .map_err(|error| EventError::Hopeless(error.to_string()))?;
-        let ParsedDelivery::Happened(happening) = delivered else { return Ok("nothing to do".to_owned()) };
-        if let Some(installation) = happening.installation {
-            github.seen_by(&happening.repo.name, installation)?;
+    #[tracing::instrument(name = "github_event", skip_all, fields(event = %raw.id, delivery = raw.delivery, kind = raw.kind))]
+    pub(crate) async fn process_event(&self, github: &GithubClient, raw: &RawEvent) -> Result<String, EventError> {
+        let delivered =
+            parse_delivery(&raw.kind, raw.body.as_bytes()).map_err(|error| EventError::Hopeless(error.to_string()))?;
+        let ParsedDelivery::Happened(event) = delivered else { return Ok("nothing to do".to_owned()) };
+        if let Some(installation) = event.installation {
+            github.seen_by(&event.repo.name, installation)?;
         }
-        let home = self.home_of(&happening.repo.name).await?;
+        let home = self.home_of(&event.repo.name).await?;
         if let CodebaseTarget::Known(codebase) = &home {
-            self.told_of_pull(&happening, codebase).await?;
+            self.told_of_pull(&event, codebase).await?;
         }
-        match classify_event(&happening, &self.bot_identity()) {
+        match classify_event(&event, &self.bot_identity()) {
             Relevance::Ignored(why) => Ok(format!("ignored: {why}")),
             Relevance::Closed(incoming) => {
-                let known = self.talks.store.conversations_called(&incoming.conversation).await?;
+                let known = self.conversations.store.conversations_called(&incoming.conversation).await?;
                 if !known.iter().any(|conversation| conversation.platform == GITHUB_PLATFORM) {
                     return Ok("closed, and no work was done on it".to_owned());
                 }
-                self.talks.accept_incoming(&incoming).await?;
+                self.conversations.accept_incoming(&incoming).await?;
                 Ok("closed".to_owned())
             }
-            Relevance::Asked(asked) => self.handle_mention(github, &happening, &asked, home, event.tries).await,
+            Relevance::Asked(asked) => self.handle_mention(github, &event, &asked, home, raw.tries).await,
         }
     }
 
     async fn handle_mention(
         &self,
         github: &GithubClient,
-        happening: &GithubEvent,
+        event: &GithubEvent,
         asked: &Mention<'_>,
         home: CodebaseTarget,
         tries: i64,
     ) -> Result<String, EventError> {
-        let repo = &happening.repo.name;
+        let repo = &event.repo.name;
         // The inbox already has this message: nothing needs to be looked up again.
-        if self.talks.store.was_heard(&asked.deduplication_key()).await? {
+        if self.conversations.store.was_heard(&asked.deduplication_key()).await? {
             return Ok("taken before".to_owned());
         }
         if let CodebaseTarget::Refused(why) = home {
             return Ok(format!("refused: {why}"));
         }
         if let Some(why) = self.text_refusal_reason(github, repo, asked.text).await? {
-            tracing::info!("refused in {}: {why}", repo.conversation_id(happening.thread.number));
+            tracing::info!("refused in {}: {why}", repo.conversation_id(event.thread.number));
             return Ok(format!("refused: {why}"));
         }
-        let facts = self.gather_facts(github, happening, asked, tries).await?;
+        let facts = self.gather_facts(github, event, asked, tries).await?;
         let mut incoming = asked.to_incoming(&facts).map_err(|error| EventError::Hopeless(error.to_string()))?;
         let codebase = match home {
             CodebaseTarget::Known(codebase) => Some(codebase),
@@ -70,12 +70,12 @@ impl GithubAdapter {
             }
             CodebaseTarget::Refused(_) => None,
         };
-        let accepted = self.talks.accept_about(&incoming, codebase.as_deref()).await?;
+        let accepted = self.conversations.accept_about(&incoming, codebase.as_deref()).await?;
         if accepted.repeated {
             return Ok("taken before".to_owned());
         }
         // The reaction is optional.
-        if let Err(error) = github.add_seen_reaction(repo, happening.thread.number, &asked.text.place).await {
+        if let Err(error) = github.add_seen_reaction(repo, event.thread.number, &asked.text.place).await {
             tracing::info!("that something was seen could not be shown: {error}");
         }
         Ok("taken".to_owned())

@@ -78,7 +78,9 @@ impl GithubAdapter {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let unknown: Vec<&str> = self.access.listed_logins().filter(|login| !accounts.contains_key(*login)).collect();
         for login in unknown {
-            let Some(kept) = self.talks.store.find_mark(GITHUB_PLATFORM, &account_mark(login)).await? else { continue };
+            let Some(kept) = self.conversations.store.find_mark(GITHUB_PLATFORM, &account_mark(login)).await? else {
+                continue;
+            };
             let id =
                 kept.parse().map_err(|_| EventError::Hopeless(format!("`{kept}` is kept as the id of {login}")))?;
             accounts.insert(login.to_owned(), id);
@@ -90,7 +92,7 @@ impl GithubAdapter {
     /// Records the account of a listed login, unless another one was recorded before.
     async fn keep_listed_account(&self, login: &str, id: u64) -> Result<(), EventError> {
         let mark = account_mark(&login.to_lowercase());
-        Ok(self.talks.store.set_first_mark(GITHUB_PLATFORM, &mark, &id.to_string()).await?)
+        Ok(self.conversations.store.set_first_mark(GITHUB_PLATFORM, &mark, &id.to_string()).await?)
     }
 
     /// Looks up the accounts of listed logins before another person can take the logins. A login that GitHub

@@ -164,7 +164,7 @@ impl GithubAdapter {
             memory.repositories.insert(name.clone(), github.raw_repository(repo).await?);
         }
         let us = self.bot_identity();
-        let redactor = &self.talks.redactor;
+        let redactor = &self.conversations.redactor;
         let reader = PolledEventReader { us: &us, repository: &memory.repositories[&name], watched_since, redactor };
         let or_nothing = |changed: Option<ChangedItems>| {
             changed.map_or((Vec::new(), watched_since), |found| (found.items, found.from))
@@ -172,7 +172,7 @@ impl GithubAdapter {
         let asking = ChangeCollector { adapter: self, github, repo, reader };
         let (comments, lines) = (or_nothing(comments).0, or_nothing(lines).0);
         let news = Box::pin(asking.collect_events(&or_nothing(issues), &or_nothing(pulls), &comments, &lines)).await?;
-        let store = &self.talks.store;
+        let store = &self.conversations.store;
         let mut events = Vec::new();
         for news in in_order(news) {
             if !store.was_heard(&news.key).await? {
@@ -191,7 +191,7 @@ impl GithubAdapter {
 
     /// Returns the time from which on texts in a repository are for us.
     async fn watched_since(&self, repo: &RepoName) -> Result<Moment, EventError> {
-        let (store, name) = (&self.talks.store, mark_name(repo, "since"));
+        let (store, name) = (&self.conversations.store, mark_name(repo, "since"));
         if let Some(since) = store.find_mark(GITHUB_PLATFORM, &name).await?.and_then(|since| since.parse().ok()) {
             return Ok(since);
         }
@@ -208,7 +208,7 @@ impl GithubAdapter {
         list: RepositoryList,
         first: Moment,
     ) -> Result<Option<ChangedItems>, EventError> {
-        let known = self.talks.store.find_mark(GITHUB_PLATFORM, &mark_name(repo, list.name())).await?;
+        let known = self.conversations.store.find_mark(GITHUB_PLATFORM, &mark_name(repo, list.name())).await?;
         let known: Option<PollCursor> = known.and_then(|mark| serde_json::from_str(&mark).ok());
         let mut mark = known.unwrap_or(PollCursor { since: first.add_duration(POLL_OVERLAP), etag: None });
         let from = mark.since.add_duration(-POLL_OVERLAP);

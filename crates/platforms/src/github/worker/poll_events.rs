@@ -98,22 +98,22 @@ impl PolledEventReader<'_> {
         // As for webhooks: the text is part of the id of the event.
         without_secrets(self.redactor, &mut payload);
         let body = payload.to_string();
-        let happening = match parse_delivery(kind, body.as_bytes()) {
-            Ok(ParsedDelivery::Happened(happening)) => happening,
+        let event = match parse_delivery(kind, body.as_bytes()) {
+            Ok(ParsedDelivery::Happened(event)) => event,
             Ok(ParsedDelivery::Ping | ParsedDelivery::Ignored(_)) => return None,
             Err(error) => {
                 tracing::warn!("passed over: {error}");
                 return None;
             }
         };
-        let key = match classify_event(&happening, self.us) {
+        let key = match classify_event(&event, self.us) {
             Relevance::Asked(asked) => asked.deduplication_key(),
             Relevance::Closed(incoming) => incoming.delivery?,
             // Also if nothing was pushed: other changes go into the record.
-            Relevance::Ignored(_) if matches!(happening.what, EventAction::Pushed) => {
+            Relevance::Ignored(_) if matches!(event.what, EventAction::Pushed) => {
                 let version = payload["pull_request"]["updated_at"].as_str().unwrap_or_default();
                 let head = payload["pull_request"]["head"]["sha"].as_str().unwrap_or_default();
-                format!("{} pull {head} {version}", thread_key(&happening))
+                format!("{} pull {head} {version}", thread_key(&event))
             }
             Relevance::Ignored(_) => return None,
         };

@@ -65,7 +65,7 @@ impl ChangeCollector<'_> {
     /// Tells whether a mention after the closing was already accepted: then the work is not over.
     async fn was_called_since(&self, closed: &PolledEvent, calls: &[&PolledEvent]) -> Result<bool, EventError> {
         for call in calls.iter().filter(|call| call.at > closed.at) {
-            if self.adapter.talks.store.was_heard(&call.key).await? {
+            if self.adapter.conversations.store.was_heard(&call.key).await? {
                 return Ok(true);
             }
         }
@@ -142,14 +142,14 @@ impl ChangeCollector<'_> {
             return Ok(true);
         }
         let conversations =
-            self.adapter.talks.store.conversations_called(&self.full_name().conversation_id(number)).await?;
+            self.adapter.conversations.store.conversations_called(&self.full_name().conversation_id(number)).await?;
         Ok(conversations.iter().any(|conversation| conversation.platform == GITHUB_PLATFORM))
     }
 
     /// Returns the live environments of the repository.
     async fn live_environments(&self) -> Result<Vec<Environment>, EventError> {
         let Some(codebase) = self.adapter.codebase_of(&self.full_name()).await? else { return Ok(Vec::new()) };
-        Ok(self.adapter.talks.store.list_environments(codebase.id, false).await?)
+        Ok(self.adapter.conversations.store.list_environments(codebase.id, false).await?)
     }
 
     /// Returns the name as GitHub spells it, which may differ from the requested spelling.

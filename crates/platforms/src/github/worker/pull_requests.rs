@@ -12,13 +12,13 @@ use crate::github::worker::events::EventError;
 impl GithubAdapter {
     /// Records the data of an event about its pull request; new commits are announced in the conversations
     /// that work on it.
-    pub(crate) async fn told_of_pull(&self, happening: &GithubEvent, codebase: &Codebase) -> Result<(), EventError> {
-        let PullKnowledge::Seen(pull) = &happening.thread.pull else { return Ok(()) };
+    pub(crate) async fn told_of_pull(&self, event: &GithubEvent, codebase: &Codebase) -> Result<(), EventError> {
+        let PullKnowledge::Seen(pull) = &event.thread.pull else { return Ok(()) };
         let Some(pull_request) = pull.pull_request_info() else { return Ok(()) };
         let branch = pull.head_branch().filter(|_| !pull.is_from_fork());
         let head = pull_request.head.clone();
         let news = PullRequestUpdate { pull_request, branch };
-        let environments = match self.talks.isolation.pull_request_changed(codebase, &news).await {
+        let environments = match self.conversations.environments.pull_request_changed(codebase, &news).await {
             Ok(environments) => environments,
             Err(EnvironmentError::Store(error)) => return Err(error.into()),
             Err(error) => {
@@ -26,13 +26,13 @@ impl GithubAdapter {
                 return Ok(());
             }
         };
-        let (EventAction::Pushed, Some(head)) = (&happening.what, head) else { return Ok(()) };
+        let (EventAction::Pushed, Some(head)) = (&event.what, head) else { return Ok(()) };
         for environment in environments {
-            for conversation in self.talks.store.conversations_of(environment.id).await? {
+            for conversation in self.conversations.store.conversations_of(environment.id).await? {
                 if conversation.platform != GITHUB_PLATFORM {
                     continue;
                 }
-                self.talks
+                self.conversations
                     .accept_incoming(&IncomingEvent {
                         via: GITHUB_PLATFORM.to_owned(),
                         platform: GITHUB_PLATFORM.to_owned(),

@@ -37,14 +37,14 @@ impl GithubAdapter {
             return Ok(self.repos.clone());
         }
         let Some(web) = &self.web else { return Ok(Vec::new()) };
-        let codebases = self.talks.store.list_codebases().await?;
+        let codebases = self.conversations.store.list_codebases().await?;
         Ok(codebases.iter().filter_map(|codebase| web.repo_of(codebase.repository_url.as_deref()?)).collect())
     }
 
     /// Returns the codebase of a repository: the one whose remote it is, or may be; or the only one, if that
     /// is no other repository.
     pub(crate) async fn codebase_of(&self, repo: &RepoName) -> Result<Option<Codebase>, StoreError> {
-        let mut all = self.talks.store.list_codebases().await?;
+        let mut all = self.conversations.store.list_codebases().await?;
         let found = [GithubWeb::repo_of, GithubWeb::repo_perhaps].into_iter().find_map(|read| {
             let is_it = |codebase: &Codebase| {
                 let remote = self.web.as_ref().zip(codebase.repository_url.as_deref());

@@ -35,11 +35,11 @@ impl GithubAdapter {
     pub(crate) async fn gather_facts(
         &self,
         github: &GithubClient,
-        happening: &GithubEvent,
+        event: &GithubEvent,
         asked: &Mention<'_>,
         tries: i64,
     ) -> Result<MentionFacts, EventError> {
-        let (repo, thread) = (&happening.repo.name, &happening.thread);
+        let (repo, thread) = (&event.repo.name, &event.thread);
         let pull = if asked.wants_pull() { Some(github.fetch_pull(repo, thread.number).await?) } else { None };
         let mut background = self.gather_background(github, repo, thread, asked.text, tries).await?;
         let mut linked = Vec::new();
