@@ -10,7 +10,7 @@ use grove_store::Store;
 use crate::error::EnvironmentError;
 use crate::forge::Forge;
 use crate::lease::node_name;
-use crate::provider::EnvironmentProvider;
+use crate::provider::IsolationProvider;
 use crate::provider::worktree::WorktreeProvider;
 use crate::settings::{REPOSITORY_SETTINGS_FILE, Settings};
 
@@ -19,7 +19,7 @@ pub struct Environments {
     pub(crate) git: Git,
     pub(crate) store: Store,
     pub(crate) settings: Settings,
-    pub(crate) provider: Arc<dyn EnvironmentProvider>,
+    pub(crate) provider: Arc<dyn IsolationProvider>,
     /// The service that hosts the repositories, where one is connected.
     pub(crate) forge: Option<Arc<dyn Forge>>,
     /// The name of this machine in records.

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
 use crate::inspect::current::init_failed;
-use crate::provider::disk::{PathState, on_disk};
-use crate::remove::plan::entry_points_to;
+use crate::provider::disk::PathState;
 
 /// The location of a run: the locks that the agent and all its child processes hold, and the identity of
 /// its directory.
@@ -144,8 +143,8 @@ impl Environments {
         locks.wait_for_runs(LEFTOVER_RUN_TIMEOUT).await.map_err(failed)?;
         let now = self.reload_environment(environment).await?;
         let broken = |why: String| EnvironmentError::Broken { path: now.path.clone(), why };
-        let entry = match on_disk(&now, common_dir) {
-            PathState::Worktree(entry) if entry_points_to(&entry, &now.path) => entry,
+        let entry = match self.provider.path_state(codebase, &now) {
+            PathState::Worktree(entry) if self.provider.entry_points_to(&entry, &now.path) => entry,
             PathState::Worktree(_) => return Err(broken("its `.git` leads to another worktree".to_owned())),
             PathState::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
             PathState::Gone | PathState::NotMounted | PathState::Unknown(_) => {

@@ -18,7 +18,7 @@ use crate::lease::{is_gone, this_process};
 use crate::maintenance::reconcile::{ReconcileFix, ReconcileReport};
 use crate::paths;
 use crate::problem::Problem;
-use crate::provider::disk::{DiskFacts, facts_of};
+use crate::provider::disk::DiskFacts;
 use crate::ready::{LEFTOVER_RUN_TIMEOUT, ReadySnapshot};
 
 /// The folder of the snapshots, below GROVE_HOME.
@@ -65,7 +65,7 @@ impl Environments {
             let at = at.ok_or_else(|| broken(format!("its branch `{}` is not there", environment.branch)))?;
             return Ok(SnapshotTarget { at, uncommitted_on: None });
         }
-        match facts_of(&self.git, codebase, std::slice::from_ref(&environment)).await.remove(0) {
+        match self.provider.inspect(codebase, std::slice::from_ref(&environment)).await.remove(0) {
             Ok(DiskFacts::Present(here)) => {
                 let uncommitted = !here.status.is_clean();
                 let at = here.status.head.ok_or_else(|| broken("nothing is committed there yet".to_owned()))?;

@@ -15,7 +15,9 @@ use grove_model::{Codebase, FolderName, RepositoryFolders, Status, short_hash};
 use grove_store::{NewCodebase, Store, StoreError};
 
 use crate::paths;
-use crate::provider::disk::{DiskFacts, facts_of};
+use crate::provider::IsolationProvider;
+use crate::provider::disk::DiskFacts;
+use crate::provider::worktree::WorktreeProvider;
 use crate::settings::Settings;
 
 #[derive(Debug, thiserror::Error)]
@@ -248,7 +250,7 @@ impl Codebases {
     /// other environments are released: their records end, their folders and branches stay.
     pub async fn remove_codebase(&self, codebase: &Codebase) -> Result<Vec<PathBuf>, CodebaseError> {
         let environments = self.store.list_environments(codebase.id, false).await?;
-        let facts = facts_of(&self.git, codebase, &environments).await;
+        let facts = WorktreeProvider::new(self.git.clone()).inspect(codebase, &environments).await;
         let mut reasons = Vec::new();
         for (environment, facts) in environments.iter().zip(&facts) {
             let branch = environment.branch.to_string();

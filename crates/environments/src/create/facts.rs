@@ -17,7 +17,7 @@ use crate::create::foreign::{is_automakers, is_skills};
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
 use crate::provider::FoundEnvironment;
-use crate::provider::disk::{PathState, on_disk};
+use crate::provider::disk::PathState;
 
 impl Environments {
     /// Gathers the facts about the possible environments of the work, except those that only a new one needs.
@@ -38,11 +38,12 @@ impl Environments {
                 continue;
             }
             seen.push(environment.id);
-            let presence = WorktreePresence::from(on_disk(environment, &codebase.git_common_dir));
+            let presence = WorktreePresence::from(self.provider.path_state(codebase, environment));
             let own = matches!(relation, WorkRelation::Bound | WorkRelation::SameWork);
             let head = match work.pull_request_head() {
                 Some(head) if !own && presence == WorktreePresence::There => {
-                    find_head(&repo, environment, head).await?
+                    let now = self.provider.checked_out(codebase, &environment.path).await?;
+                    find_head(&repo, environment, now, head).await?
                 }
                 _ => HeadPresence::NotKnown,
             };
@@ -193,9 +194,9 @@ fn related_environments<'a>(
 async fn find_head(
     repo: &Repository,
     environment: &Environment,
+    now: Option<CheckedOut>,
     head: &PullRequestHead,
 ) -> Result<HeadPresence, EnvironmentError> {
-    let now = repo.checked_out(&environment.path).await?;
     if head.branch_name() == Some(&environment.branch)
         || head.branch_name().is_some_and(|head| now.as_ref().is_some_and(|now| now.is_on(head)))
     {

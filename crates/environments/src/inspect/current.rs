@@ -43,9 +43,8 @@ impl Environments {
         match find_by_name(name, &all) {
             Err(error @ EnvironmentError::NoSuch(_)) => {
                 let Ok(branch) = BranchName::parse(name) else { return Err(error) };
-                let repo = self.open_repository(codebase);
                 for environment in all.iter().filter(|environment| self.is_here(environment)) {
-                    let now = repo.checked_out(&environment.path).await;
+                    let now = self.provider.checked_out(codebase, &environment.path).await;
                     if now.is_ok_and(|now| now.is_some_and(|now| now.is_on(&branch))) {
                         return Ok(environment.clone());
                     }
@@ -63,7 +62,7 @@ impl Environments {
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<Option<CheckedOut>, EnvironmentError> {
-        let now = self.open_repository(codebase).checked_out(&environment.path).await?;
+        let now = self.provider.checked_out(codebase, &environment.path).await?;
         Ok(now.filter(|now| !now.is_on(&environment.branch)))
     }
 
@@ -97,7 +96,11 @@ impl Environments {
         environment: &Environment,
     ) -> Result<Option<CommitSha>, EnvironmentError> {
         let repo = self.open_repository(codebase);
-        let now = if self.is_here(environment) { repo.checked_out(&environment.path).await? } else { None };
+        let now = if self.is_here(environment) {
+            self.provider.checked_out(codebase, &environment.path).await?
+        } else {
+            None
+        };
         let branch = match now {
             Some(CheckedOut::Detached(at)) => return Ok(Some(at)),
             Some(CheckedOut::Branch(branch)) => branch,
@@ -128,7 +131,7 @@ impl Environments {
         repo: &Repository,
         environment: &mut Environment,
     ) -> Result<(), EnvironmentError> {
-        if let Some(CheckedOut::Branch(now)) = repo.checked_out(&environment.path).await?
+        if let Some(CheckedOut::Branch(now)) = self.provider.checked_out(codebase, &environment.path).await?
             && now != environment.branch
             && repo.was_renamed(&environment.branch, &now).await?
             && self.store.follow_branch(environment.id, &environment.branch, &now).await?

@@ -1,11 +1,10 @@
 //! The changes in an environment since its work began.
 
-use grove_git::GitLocation;
 use grove_model::{Codebase, Environment};
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
-use crate::provider::disk::{DiskFacts, PathState, facts_of, on_disk};
+use crate::provider::disk::{DiskFacts, PathState};
 
 /// The longest patch that is shown.
 const MAX_PATCH_LENGTH: usize = 60_000;
@@ -26,25 +25,17 @@ impl Environments {
         environment: &Environment,
     ) -> Result<EnvironmentDiff, EnvironmentError> {
         let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
-        let entry = match on_disk(environment, &codebase.git_common_dir) {
+        let entry = match self.provider.path_state(codebase, environment) {
             PathState::Worktree(entry) => entry,
             other => return Err(broken(format!("it is not there ({other:?})"))),
         };
-        let untracked = match facts_of(&self.git, codebase, std::slice::from_ref(environment)).await.pop() {
+        let untracked = match self.provider.inspect(codebase, std::slice::from_ref(environment)).await.pop() {
             Some(Ok(DiskFacts::Present(present))) => present.status.counts.untracked,
             Some(Err(why)) => return Err(broken(why)),
             _ => return Err(broken("it is not there".to_owned())),
         };
-        let place = GitLocation::Worktree {
-            work_tree: &environment.path,
-            git_dir: &entry,
-            common_dir: &codebase.git_common_dir,
-        };
         let began = environment.base_sha.as_ref().map_or("HEAD", |sha| sha.as_str());
-        let diff = self.git.new_command(place, "diff");
-        let diff =
-            diff.args(["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", began, "--"]);
-        let bytes = diff.inspecting_worktree().run().await?.stdout;
+        let bytes = self.provider.diff_since(codebase, environment, &entry, began).await?;
         let text = String::from_utf8_lossy(&bytes);
         let cut = text.len() > MAX_PATCH_LENGTH;
         let end = (0..=MAX_PATCH_LENGTH.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

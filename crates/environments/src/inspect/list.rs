@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
 use crate::inspect::merge_status::MergeStatus;
-use crate::provider::disk::{DiskFacts, facts_of};
+use crate::provider::disk::DiskFacts;
 
 /// Returns the state of an environment: the first one that holds.
 pub fn state_of(
@@ -102,7 +102,7 @@ impl Environments {
         let now = Moment::now();
         let (ended, mut live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
         let (facts, standings, bases, sizes) = tokio::join!(
-            facts_of(&self.git, codebase, &live),
+            self.provider.inspect(codebase, &live),
             self.merge_statuses(codebase, &live, now),
             self.base_times(codebase, live.iter().chain(&ended)),
             self.measure_some(codebase, &live, now)

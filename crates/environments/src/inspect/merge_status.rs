@@ -47,7 +47,7 @@ impl Environments {
             Ok(tips) => tips,
             Err(error) => return Ok(unknown_statuses(environments, &error)),
         };
-        let heads = self.read_heads(&repo, environments).await;
+        let heads = self.read_heads(codebase, environments).await;
         let mut verdicts = self.judge_environments(codebase, &repo, &tips, environments, &heads).await?;
         let uses = self.store.uses_in(codebase.id).await?;
         let threshold = SignedDuration::from_hours(24 * self.settings.stale_days().min(36_500).cast_signed());
@@ -86,12 +86,12 @@ impl Environments {
     /// that is not known.
     async fn read_heads(
         &self,
-        repo: &Repository,
+        codebase: &Codebase,
         environments: &[Environment],
     ) -> HashMap<EnvironmentId, Result<CheckedOut, GitError>> {
         let mut heads = HashMap::new();
         for environment in environments.iter().filter(|environment| self.is_here(environment)) {
-            match repo.checked_out(&environment.path).await {
+            match self.provider.checked_out(codebase, &environment.path).await {
                 Ok(None) => {}
                 Ok(Some(now)) if now.is_on(&environment.branch) => {}
                 Ok(Some(now)) => drop(heads.insert(environment.id, Ok(now))),

@@ -13,7 +13,8 @@ use grove_model::{Codebase, Environment, EnvironmentId, Moment, Status};
 use jiff::SignedDuration;
 
 use crate::environments::Environments;
-use crate::provider::disk::{PathState, on_disk};
+use crate::provider::IsolationProvider;
+use crate::provider::disk::PathState;
 
 /// The time for which a measured size is valid.
 const SIZE_CACHE_DURATION: SignedDuration = SignedDuration::from_hours(1);
@@ -49,8 +50,8 @@ impl Environments {
         environments: Vec<Environment>,
         files: usize,
     ) -> EnvironmentSizes {
-        let common_dir = codebase.git_common_dir.clone();
-        let walk = tokio::task::spawn_blocking(move || measure_each(&environments, &common_dir, files));
+        let (provider, codebase) = (self.provider.clone(), codebase.clone());
+        let walk = tokio::task::spawn_blocking(move || measure_each(&*provider, &codebase, &environments, files));
         let sizes = match walk.await {
             Ok(sizes) => sizes,
             Err(error) => {
@@ -74,11 +75,16 @@ fn is_due(environment: &Environment, now: Moment) -> bool {
         .is_none_or(|at| now.duration_since(at) > SIZE_CACHE_DURATION || now.duration_since(at).is_negative())
 }
 
-fn measure_each(environments: &[Environment], common_dir: &Path, mut files: usize) -> EnvironmentSizes {
+fn measure_each(
+    provider: &dyn IsolationProvider,
+    codebase: &Codebase,
+    environments: &[Environment],
+    mut files: usize,
+) -> EnvironmentSizes {
     let mut sizes = EnvironmentSizes::new();
     for environment in environments {
         let settled = matches!(environment.status, Status::Active | Status::Failed | Status::Merging);
-        if !settled || !matches!(on_disk(environment, common_dir), PathState::Worktree(_)) {
+        if !settled || !matches!(provider.path_state(codebase, environment), PathState::Worktree(_)) {
             continue;
         }
         let limit = if sizes.is_empty() { usize::MAX } else { files };

@@ -1,15 +1,15 @@
 //! Pushes an environment's branch to its remote and opens its pull request. Grovekeeper does this, not the
 //! agent.
 
+use grove_git::Repository;
 use grove_git::base::choose_remote;
-use grove_git::push::{PushError, PushOutcome, count_uncommitted, default_of, push_branch};
-use grove_git::{GitLocation, Repository};
+use grove_git::push::{PushError, PushOutcome, default_of, push_branch};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, WorkKind};
 
 use crate::environments::Environments;
 use crate::error::{EnvironmentError, PushRefusedError};
 use crate::forge::{NewPullRequest, OpenedPullRequest, PullRequestTitle};
-use crate::provider::disk::{PathState, on_disk};
+use crate::provider::disk::PathState;
 use crate::settings::PushPolicy;
 
 impl Environments {
@@ -67,11 +67,8 @@ impl Environments {
 
     /// Counts the files of an environment that are not committed, and so are not pushed. `None`: not known.
     pub async fn count_uncommitted_files(&self, codebase: &Codebase, environment: &Environment) -> Option<usize> {
-        let common_dir = &codebase.git_common_dir;
-        let PathState::Worktree(git_dir) = on_disk(environment, common_dir) else { return None };
-        // Pinned: an agent may have rewritten the files inside.
-        let place = GitLocation::Worktree { work_tree: &environment.path, git_dir: &git_dir, common_dir };
-        let counted = count_uncommitted(&self.git, place).await;
+        let PathState::Worktree(entry) = self.provider.path_state(codebase, environment) else { return None };
+        let counted = self.provider.count_uncommitted(codebase, environment, &entry).await;
         counted.inspect_err(|error| tracing::warn!("what is not committed could not be counted: {error}")).ok()
     }
 

@@ -15,7 +15,7 @@ use crate::codebases::moved::is_there;
 use crate::environments::Environments;
 use crate::inspect::current::init_failed;
 use crate::maintenance::kernel::{NamespaceAttempt, landlock_version, try_user_namespace};
-use crate::provider::disk::{DiskFacts, facts_of};
+use crate::provider::disk::DiskFacts;
 use crate::settings::Settings;
 use crate::words;
 
@@ -99,14 +99,14 @@ pub fn bad_store(problem: &crate::problem::Problem) -> DoctorCheck {
 }
 
 /// Checks the store and every codebase, and reconciles each codebase.
-pub async fn examine_installation(git: &Git, store: &Store, environments: &Environments) -> Vec<DoctorCheck> {
+pub async fn examine_installation(store: &Store, environments: &Environments) -> Vec<DoctorCheck> {
     let mut checks = vec![store_kind(store)];
     let codebases = match store.list_codebases().await {
         Ok(codebases) => codebases,
         Err(error) => return vec![bad_store(&error.into())],
     };
     for codebase in codebases {
-        examine_codebase(git, environments, &codebase, &mut checks).await;
+        examine_codebase(environments, &codebase, &mut checks).await;
     }
     checks
 }
@@ -198,7 +198,7 @@ fn user_namespaces(attempt: NamespaceAttempt) -> DoctorCheck {
     }
 }
 
-async fn examine_codebase(git: &Git, environments: &Environments, codebase: &Codebase, checks: &mut Vec<DoctorCheck>) {
+async fn examine_codebase(environments: &Environments, codebase: &Codebase, checks: &mut Vec<DoctorCheck>) {
     let name = format!("codebase {}", codebase.name);
     if !is_there(codebase) {
         let detail = format!("{} is not there", codebase.default_cwd.display());
@@ -231,7 +231,7 @@ async fn examine_codebase(git: &Git, environments: &Environments, codebase: &Cod
             return;
         }
     };
-    let facts = facts_of(git, codebase, &recorded).await;
+    let facts = environments.provider.inspect(codebase, &recorded).await;
     let mut well = 0;
     for (environment, facts) in recorded.iter().zip(facts) {
         let title = format!("worktree {}", environment.branch);

@@ -1,5 +1,6 @@
 //! Reads what is on disk at an environment's path.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use grove_git::parse::{self, WorktreeStatus as GitStatus};
@@ -26,7 +27,11 @@ pub struct PresentWorktree {
 
 /// Inspects each environment, several at once. A fact that could not be determined is an error with the
 /// reason, never an assumption.
-pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<DiskFacts, String>> {
+pub(super) async fn facts_of(
+    git: &Git,
+    codebase: &Codebase,
+    environments: &[Environment],
+) -> Vec<Result<DiskFacts, String>> {
     let mut looks = JoinSet::new();
     for (index, environment) in environments.iter().enumerate() {
         let (git, environment, common_dir) = (git.clone(), environment.clone(), codebase.git_common_dir.clone());
@@ -44,7 +49,7 @@ pub async fn facts_of(git: &Git, codebase: &Codebase, environments: &[Environmen
 
 /// The state of an environment's path, without asking git.
 #[derive(Debug)]
-pub(crate) enum PathState {
+pub enum PathState {
     /// Its worktree, with git's entry for it.
     Worktree(PathBuf),
     Gone,
@@ -55,7 +60,7 @@ pub(crate) enum PathState {
     Unknown(String),
 }
 
-pub(crate) fn on_disk(environment: &Environment, common_dir: &Path) -> PathState {
+pub(super) fn on_disk(environment: &Environment, common_dir: &Path) -> PathState {
     if environment.node != node_name() {
         return PathState::Elsewhere(environment.node.clone());
     }
@@ -93,4 +98,24 @@ async fn inspect_environment(git: &Git, common_dir: &Path, environment: &Environ
     let output = status.inspecting_worktree().run().await.map_err(|error| error.to_string())?;
     let status = parse::parse_status(&output.stdout).map_err(|error| error.to_string())?;
     Ok(DiskFacts::Present(Box::new(PresentWorktree { admin_dir, status })))
+}
+
+/// Tells whether git's entry leads back to the worktree.
+pub(super) fn entry_points_to(entry: &Path, path: &Path) -> bool {
+    let named = links::worktree_of(entry).ok().flatten().and_then(|named| named.canonicalize().ok());
+    named.is_some() && named == path.canonicalize().ok()
+}
+
+/// Returns the entry of a worktree that only lost its `.git`, if nothing else is at its path.
+pub(super) fn find_unlinked_entry(codebase: &Codebase, environment: &Environment) -> io::Result<Option<PathBuf>> {
+    let lost = environment.path.join(".git").symlink_metadata();
+    if !environment.path.is_dir() || !lost.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    for entry in links::list_entries(&codebase.git_common_dir)? {
+        if links::worktree_of(&entry)?.as_deref() == Some(&environment.path) {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
 }

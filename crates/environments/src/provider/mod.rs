@@ -1,18 +1,24 @@
 //! The interface for kinds of isolation: worktrees now, containers and other machines later.
 
 pub mod disk;
+pub mod trash;
 pub mod worktree;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use grove_git::WaitCallback;
 use grove_git::base::BaseCommit;
+use grove_git::checked_out::CheckedOut;
+use grove_git::removal::TrashManifest;
+use grove_git::removal::look::RemovalSubject;
 use grove_git::worktree::{BranchIntent, CreationJournal};
+use grove_git::{GitError, RemovalCheck, WaitCallback};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Nonce, Work};
 
 use crate::error::EnvironmentError;
-use crate::provider::disk::DiskFacts;
+use crate::provider::disk::{DiskFacts, PathState};
+use crate::provider::trash::TrashedEnvironment;
 use crate::settings::Settings;
 
 /// Everything that a provider needs to know to create an environment.
@@ -71,7 +77,7 @@ pub enum EnvironmentHealth {
 }
 
 #[async_trait]
-pub trait EnvironmentProvider: Send + Sync {
+pub trait IsolationProvider: Send + Sync {
     /// Returns the value for the record's `provider` column.
     fn provider_name(&self) -> &'static str;
 
@@ -120,4 +126,48 @@ pub trait EnvironmentProvider: Send + Sync {
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<EnvironmentHealth, EnvironmentError>;
+
+    /// Checks every reason against a removal, from the disk and from git. Changes nothing.
+    async fn check_removal(&self, codebase: &Codebase, subject: RemovalSubject<'_>) -> RemovalCheck;
+
+    /// An environment that is to go to the trash, or that the manifest says is there. `entry` is git's entry
+    /// of one that is still in its place.
+    fn trashed_environment(
+        &self,
+        codebase: &Codebase,
+        manifest: TrashManifest,
+        entry: Option<&Path>,
+    ) -> Box<dyn TrashedEnvironment>;
+
+    /// Looks at environments, several at once; what cannot be found out is an error with the reason.
+    async fn inspect(&self, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<DiskFacts, String>>;
+
+    /// Finds what is at an environment's path, without asking git.
+    fn path_state(&self, codebase: &Codebase, environment: &Environment) -> PathState;
+
+    /// Tells whether git's entry of an environment leads back to its path.
+    fn entry_points_to(&self, entry: &Path, path: &Path) -> bool;
+
+    /// Returns the entry of an environment that only lost its `.git`, if nothing else is at its path.
+    fn find_unlinked_entry(&self, codebase: &Codebase, environment: &Environment) -> io::Result<Option<PathBuf>>;
+
+    /// Returns what is checked out at a path; `None` where nothing is.
+    async fn checked_out(&self, codebase: &Codebase, path: &Path) -> Result<Option<CheckedOut>, GitError>;
+
+    /// Returns the changes since a commit, committed or not, as a patch. `entry` is git's entry.
+    async fn diff_since(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+        began: &str,
+    ) -> Result<Vec<u8>, GitError>;
+
+    /// Counts the files that are not committed. `entry` is git's entry.
+    async fn count_uncommitted(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+    ) -> Result<usize, GitError>;
 }

@@ -1,22 +1,30 @@
 //! The provider that isolates by git worktree.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use grove_git::base::{BasePreference, choose_remote, remote_of_base};
+use grove_git::checked_out::CheckedOut;
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
+use grove_git::push::count_uncommitted;
 use grove_git::reading::is_reading;
+use grove_git::removal::look::{RemovalSubject, check_removal};
+use grove_git::removal::{TrashManifest, TrashedWorktree};
 use grove_git::worktree::{
     self, AddWorktreeError, BranchIntent, CreatedWorktree, PreparedWorktree, WithdrawOutcome, WorktreeRequest,
     WorktreeSource,
 };
-use grove_git::{Git, RemoteOptions, Repository, include, links, quarantine, submodules};
+use grove_git::{
+    Git, GitError, GitLocation, RemoteOptions, RemovalCheck, Repository, include, links, quarantine, submodules,
+};
 use grove_model::{Codebase, Environment, PullRequestHead, Work};
 
 use crate::error::EnvironmentError;
-use crate::provider::disk::{DiskFacts, PresentWorktree, facts_of};
+use crate::provider::disk::{self, DiskFacts, PathState, PresentWorktree, facts_of, on_disk};
+use crate::provider::trash::{TrashedEnvironment, WorktreeInTrash};
 use crate::provider::{
-    EnvironmentHealth, EnvironmentProvider, FoundEnvironment, ProvisionRequest, ProvisionedEnvironment,
+    EnvironmentHealth, FoundEnvironment, IsolationProvider, ProvisionRequest, ProvisionedEnvironment,
     UnfinishedCreation,
 };
 use crate::settings::SubmodulePolicy;
@@ -49,7 +57,7 @@ fn source_of(work: &Work) -> WorktreeSource {
 }
 
 #[async_trait]
-impl EnvironmentProvider for WorktreeProvider {
+impl IsolationProvider for WorktreeProvider {
     fn provider_name(&self) -> &'static str {
         "worktree"
     }
@@ -175,6 +183,64 @@ impl EnvironmentProvider for WorktreeProvider {
             Err(why) => EnvironmentHealth::Bad(why),
         })
     }
+
+    async fn check_removal(&self, codebase: &Codebase, subject: RemovalSubject<'_>) -> RemovalCheck {
+        Box::pin(check_removal(&self.open_repository(codebase), subject)).await
+    }
+
+    fn trashed_environment(
+        &self,
+        codebase: &Codebase,
+        manifest: TrashManifest,
+        entry: Option<&Path>,
+    ) -> Box<dyn TrashedEnvironment> {
+        let repo = self.open_repository(codebase);
+        let trashed = TrashedWorktree::new(&repo, manifest);
+        let entry = entry.map_or_else(|| trashed.entry_in_trash(), Path::to_owned);
+        Box::new(WorktreeInTrash { repo, trashed, entry })
+    }
+
+    async fn inspect(&self, codebase: &Codebase, environments: &[Environment]) -> Vec<Result<DiskFacts, String>> {
+        facts_of(&self.git, codebase, environments).await
+    }
+
+    fn path_state(&self, codebase: &Codebase, environment: &Environment) -> PathState {
+        on_disk(environment, &codebase.git_common_dir)
+    }
+
+    fn entry_points_to(&self, entry: &Path, path: &Path) -> bool {
+        disk::entry_points_to(entry, path)
+    }
+
+    fn find_unlinked_entry(&self, codebase: &Codebase, environment: &Environment) -> io::Result<Option<PathBuf>> {
+        disk::find_unlinked_entry(codebase, environment)
+    }
+
+    async fn checked_out(&self, codebase: &Codebase, path: &Path) -> Result<Option<CheckedOut>, GitError> {
+        self.open_repository(codebase).checked_out(path).await
+    }
+
+    async fn diff_since(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+        began: &str,
+    ) -> Result<Vec<u8>, GitError> {
+        let diff = self.git.new_command(pinned_location(codebase, environment, entry), "diff");
+        let diff =
+            diff.args(["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", began, "--"]);
+        Ok(diff.inspecting_worktree().run().await?.stdout)
+    }
+
+    async fn count_uncommitted(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+    ) -> Result<usize, GitError> {
+        count_uncommitted(&self.git, pinned_location(codebase, environment, entry)).await
+    }
 }
 
 fn to_found_environment(entry: &WorktreeEntry) -> FoundEnvironment {
@@ -241,4 +307,9 @@ async fn take_back(repo: &Repository, created: &mut CreatedWorktree) {
     for left in created.undo_creation(repo).await {
         tracing::warn!(path = %created.path.display(), "taking a worktree back: {left}");
     }
+}
+
+/// A worktree with its three directories pinned: an agent may have rewritten the files inside.
+fn pinned_location<'a>(codebase: &'a Codebase, environment: &'a Environment, entry: &'a Path) -> GitLocation<'a> {
+    GitLocation::Worktree { work_tree: &environment.path, git_dir: entry, common_dir: &codebase.git_common_dir }
 }

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
-use grove_git::removal::look::{RemovalSubject, entry_stamp, pin_all};
-use grove_git::removal::{BranchFate, RegenerableNames, RemovalError, TrashManifest, TrashedWorktree};
-use grove_git::{GitError, Repository};
+use grove_git::removal::{BranchFate, RegenerableNames, RemovalError, TrashManifest};
 use grove_model::{Codebase, Environment, Moment, Question, RemovalAnswer, Status};
 use grove_store::{BeginOutcome, ConversationRef, RemovalIntent};
 
@@ -14,6 +12,7 @@ use crate::error::{ActionRefusal, EnvironmentError, RefusedAction};
 use crate::journal::fault_point;
 use crate::lease::{OWNER_LEASE_DURATION, this_process};
 use crate::mirror;
+use crate::provider::trash::{TrashedEnvironment, subject_of};
 use crate::remove::plan::lock_failed;
 use crate::remove::trash::delete_locks;
 use crate::remove::{BranchPolicy, RemovableEnvironment, RemovalPlan, RemovalRequester, RemoveOptions, RemoveOutcome};
@@ -149,37 +148,30 @@ impl Environments {
         options: &RemoveOptions,
         rest: TrashPurpose,
     ) -> Result<RemoveOutcome, EnvironmentError> {
-        let repo = self.open_repository(codebase);
-        let now = Moment::now();
-        let subject = RemovalSubject {
-            path: &environment.path,
-            entry: &removable.entry,
-            branch: &environment.branch,
-            needed: &[],
-            regenerable: &RegenerableNames::default(),
-        };
-        let mut manifest = TrashManifest::new(environment.id, subject, &removable.look, now);
+        let names = RegenerableNames::default();
+        let subject = subject_of(environment, &removable.entry, &names);
+        let mut manifest = TrashManifest::new(environment.id, subject, &removable.look, Moment::now());
         let fate = fate_by(&removable.branch, options, rest);
         manifest.recount = fate == manifest.fate;
         manifest.fate = fate;
-        let trashed = TrashedWorktree::new(&repo, manifest);
-        self.begin_removal(environment, &trashed, options, rest).await?;
-        if let Err(error) = self.move_to_trash(&repo, &trashed, subject, removable).await {
-            let error = error.with_disk_explanation(&repo.common_dir);
-            return Err(self.give_way(&repo, &trashed, error).await);
+        let trashed = self.provider.trashed_environment(codebase, manifest, Some(&removable.entry));
+        self.begin_removal(environment, trashed.manifest(), options, rest).await?;
+        if let Err(error) = self.move_to_trash(&*trashed, environment, removable).await {
+            let error = error.with_disk_explanation(&codebase.git_common_dir);
+            return Err(self.give_way(&*trashed, error).await);
         }
-        self.complete_removal(codebase, environment, &trashed, rest).await
+        self.complete_removal(codebase, environment, &*trashed, rest).await
     }
 
     /// Records the intent in the store, after another check of who uses the environment.
     pub(super) async fn begin_removal(
         &self,
         environment: &Environment,
-        trashed: &TrashedWorktree,
+        manifest: &TrashManifest,
         options: &RemoveOptions,
         rest: TrashPurpose,
     ) -> Result<(), EnvironmentError> {
-        let manifest = serde_json::to_string(&trashed.manifest)
+        let text = serde_json::to_string(manifest)
             .map_err(|error| EnvironmentError::Removal(RemovalError::BadManifest(error.to_string())))?;
         let but_for: Option<&[ConversationRef]> = match &options.requester {
             RemovalRequester::Conversation(us) if !options.force => Some(std::slice::from_ref(us)),
@@ -190,8 +182,8 @@ impl Environments {
             from: environment.status,
             owner: this_process(),
             lease_until: Moment::now().add_duration(OWNER_LEASE_DURATION),
-            manifest: &manifest,
-            removed_at: trashed.manifest.removed_at,
+            manifest: &text,
+            removed_at: manifest.removed_at,
             sleeps: rest == TrashPurpose::Asleep,
             but_for,
         };
@@ -212,43 +204,30 @@ impl Environments {
     /// Runs the removal up to the moment when both renames are done.
     async fn move_to_trash(
         &self,
-        repo: &Repository,
-        trashed: &TrashedWorktree,
-        subject: RemovalSubject<'_>,
+        trashed: &dyn TrashedEnvironment,
+        environment: &Environment,
         removable: &RemovableEnvironment,
     ) -> Result<(), EnvironmentError> {
-        let base = trashed.manifest.pins_ref_path();
-        let (prepared, pinned) =
-            tokio::join!(trashed.prepare_trash(repo), pin_all(repo, &base, subject, &removable.look));
-        prepared.map_err(EnvironmentError::Removal)?;
-        pinned.map_err(|error| match error {
-            GitError::Interrupted { .. } => EnvironmentError::Git(error),
-            other => EnvironmentError::Removal(RemovalError::Pin(other.to_string())),
-        })?;
+        trashed.prepare(environment, &removable.look).await?;
         fault_point("pinned");
         // This process held the lock during the checks. A process that works there without the lock is
         // noticed by what git writes; what it writes into files moves with the directory.
-        if entry_stamp(subject.entry) != removable.look.stamp {
-            return Err(EnvironmentError::ChangedMeanwhile { path: subject.path.to_owned() });
+        if !trashed.is_unchanged_since(&removable.look) {
+            return Err(EnvironmentError::ChangedMeanwhile { path: environment.path.clone() });
         }
         trashed.move_files_to_trash().map_err(EnvironmentError::Removal)?;
         fault_point("files-buried");
-        trashed.move_entry_to_trash(repo).map_err(EnvironmentError::Removal)
+        trashed.move_entry_to_trash().map_err(EnvironmentError::Removal)
     }
 
     /// Takes back a removal that could not be done: everything returns to its place. Returns the error to
     /// report.
-    async fn give_way(
-        &self,
-        repo: &Repository,
-        trashed: &TrashedWorktree,
-        error: EnvironmentError,
-    ) -> EnvironmentError {
+    async fn give_way(&self, trashed: &dyn TrashedEnvironment, error: EnvironmentError) -> EnvironmentError {
         let back = async {
             trashed.return_moved_files()?;
-            trashed.cancel_removal(repo).await
+            trashed.cancel_removal().await
         };
-        let id = trashed.manifest.environment;
+        let id = trashed.manifest().environment;
         match back.await {
             Ok(()) => {
                 if let Err(store) = self.store.leave_trash(id).await {
@@ -266,12 +245,11 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        trashed: &TrashedWorktree,
+        trashed: &dyn TrashedEnvironment,
         rest: TrashPurpose,
     ) -> Result<RemoveOutcome, EnvironmentError> {
-        let repo = self.open_repository(codebase);
         fault_point("entry-buried");
-        let branch_gone = match trashed.drop_branch(&repo).await {
+        let branch_gone = match trashed.drop_branch().await {
             Ok(gone) => gone,
             Err(error) => {
                 tracing::warn!(environment = %environment.id, "its branch stays: {error}");
@@ -279,7 +257,7 @@ impl Environments {
             }
         };
         fault_point("branch-gone");
-        let undo_until = self.keep_until(trashed.manifest.removed_at);
+        let undo_until = self.keep_until(trashed.manifest().removed_at);
         match rest {
             TrashPurpose::Trash => {
                 remove_mirror(codebase, environment);
@@ -289,9 +267,9 @@ impl Environments {
         }
         fault_point("destroyed");
         tracing::info!(environment = %environment.id, branch = %environment.branch, "removed");
-        let fate = trashed.manifest.fate.clone();
+        let fate = trashed.manifest().fate.clone();
         let until = Some(undo_until).filter(|_| rest == TrashPurpose::Trash);
-        let mut regenerable = self.regenerable_in(trashed, trashed.manifest.removed_at, until);
+        let mut regenerable = self.regenerable_in(trashed, trashed.manifest().removed_at, until);
         regenerable.retain(|folder| !folder.gone);
         Ok(RemoveOutcome::Trashed { fate, branch_kept: !branch_gone, undo_until, regenerable })
     }

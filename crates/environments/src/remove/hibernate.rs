@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use grove_git::lock::EnvironmentHolder;
-use grove_git::removal::TrashedWorktree;
-use grove_git::removal::look::look_in_trash;
 use grove_model::{Codebase, Environment, Moment, Question, Status};
 
 use crate::environments::Environments;
 use crate::error::{EnvironmentError, RefusedAction};
 use crate::journal::fault_point;
+use crate::provider::trash::TrashedEnvironment;
 use crate::remove::execute::{TrashPurpose, fate_by};
 use crate::remove::{
     HeldEnvironment, HibernatedEnvironment, RemovableEnvironment, RemovalPlan, RemovalRequester, RemoveOptions,
@@ -48,7 +47,7 @@ impl Environments {
         // Files that git holds anyway need not be stored twice.
         if let Some(row) = self.store.trash_row(environment.id).await? {
             let trashed = self.open_trashed(codebase, &row)?;
-            if let Err(error) = trashed.compact_files(&self.open_repository(codebase)).await {
+            if let Err(error) = trashed.compact_files().await {
                 tracing::warn!(environment = %environment.id, "not compacted: {error}");
             }
         }
@@ -70,7 +69,7 @@ impl Environments {
             return Err(EnvironmentError::Broken { path: environment.path.clone(), why });
         }
         let trashed = self.find_hibernated(codebase, environment).await?;
-        let files = &trashed.manifest.files;
+        let files = &trashed.manifest().files;
         match files.symlink_metadata() {
             Ok(_) => {}
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -83,7 +82,7 @@ impl Environments {
         }
         let needed = self.needed_branches(codebase, environment).await?;
         let needed: Vec<&str> = needed.iter().map(String::as_str).collect();
-        let look = look_in_trash(&self.open_repository(codebase), &trashed, &needed).await;
+        let look = trashed.check_again(&needed).await;
         let look = look.map_err(EnvironmentError::Removal)?;
         let removable = self.with_record(environment, requester, holder, trashed.entry_in_trash(), look).await?;
         Ok(RemovalPlan::Remove(Box::new(removable)))
@@ -100,13 +99,13 @@ impl Environments {
     ) -> Result<RemoveOutcome, EnvironmentError> {
         let mut trashed = self.find_hibernated(codebase, environment).await?;
         let fate = fate_by(&removable.branch, options, TrashPurpose::Trash);
-        trashed.manifest.recount = fate == removable.look.branch;
-        trashed.manifest.fate = fate;
-        trashed.manifest.removed_at = Moment::now();
+        trashed.manifest_mut().recount = fate == removable.look.branch;
+        trashed.manifest_mut().fate = fate;
+        trashed.manifest_mut().removed_at = Moment::now();
         // Before the intent: from there on, recovery after a crash goes forward.
-        trashed.write_down(&self.open_repository(codebase)).await.map_err(EnvironmentError::Removal)?;
-        self.begin_removal(environment, &trashed, options, TrashPurpose::Trash).await?;
-        self.complete_removal(codebase, environment, &trashed, TrashPurpose::Trash).await
+        trashed.write_manifest().await.map_err(EnvironmentError::Removal)?;
+        self.begin_removal(environment, trashed.manifest(), options, TrashPurpose::Trash).await?;
+        self.complete_removal(codebase, environment, &*trashed, TrashPurpose::Trash).await
     }
 
     /// Returns the trashed worktree of a hibernated environment.
@@ -114,7 +113,7 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<TrashedWorktree, EnvironmentError> {
+    ) -> Result<Box<dyn TrashedEnvironment>, EnvironmentError> {
         let row = self.store.trash_row(environment.id).await?;
         let row = row.ok_or_else(|| EnvironmentError::NotInTrash(environment.branch.to_string()))?;
         self.open_trashed(codebase, &row)

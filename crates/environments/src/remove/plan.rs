@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
 use grove_git::removal::BranchFate;
-use grove_git::removal::look::{RemovalSubject, check_removal};
-use grove_git::{RemovalCheck, Repository, links};
+use grove_git::removal::look::RemovalSubject;
+use grove_git::{RemovalCheck, Repository};
 use grove_model::{Codebase, Environment, Moment, Question, RemovalAnswer, Status};
 
 use crate::environments::{Environments, with_repository_settings};
 use crate::error::EnvironmentError;
-use crate::provider::disk::{PathState, on_disk};
+use crate::provider::disk::PathState;
 use crate::remove::{HeldEnvironment, RemovableEnvironment, RemovalPlan, RemovalRequester};
 
 impl Environments {
@@ -109,19 +109,21 @@ impl Environments {
             return self.plan_sleeping(codebase, environment, requester, holder).await;
         }
         let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
-        let (entry, flaw) = match on_disk(environment, &codebase.git_common_dir) {
+        let (entry, flaw) = match self.provider.path_state(codebase, environment) {
             PathState::Gone => return Ok(RemovalPlan::Gone),
             PathState::NotMounted => return Err(EnvironmentError::NotMounted(environment.path.clone())),
             PathState::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
             PathState::Worktree(entry) => {
-                let flaw = (!entry_points_to(&entry, &environment.path))
+                let flaw = (!self.provider.entry_points_to(&entry, &environment.path))
                     .then(|| "git's entry for it names another place".to_owned());
                 (entry, flaw)
             }
-            PathState::Unknown(why) => match find_unlinked_entry(codebase, environment)? {
-                Some(entry) => (entry, Some(why)),
-                None => return Err(EnvironmentError::Foreign { path: environment.path.clone(), why }),
-            },
+            PathState::Unknown(why) => {
+                match self.provider.find_unlinked_entry(codebase, environment).map_err(entries_failed)? {
+                    Some(entry) => (entry, Some(why)),
+                    None => return Err(EnvironmentError::Foreign { path: environment.path.clone(), why }),
+                }
+            }
         };
         if environment.is_adopted() {
             return Ok(RemovalPlan::Release);
@@ -135,7 +137,7 @@ impl Environments {
             needed: &needed.iter().map(String::as_str).collect::<Vec<_>>(),
             regenerable: &self.settings.regenerable_names(),
         };
-        let mut look = Box::pin(check_removal(&repo, subject)).await;
+        let mut look = self.provider.check_removal(codebase, subject).await;
         if let Some(why) = flaw {
             look.findings.set_answer(Question::Changes, RemovalAnswer::Unknown(why));
         }
@@ -226,23 +228,6 @@ fn live_run(holder: &EnvironmentHolder) -> RemovalAnswer {
     }
 }
 
-/// Tells whether git's entry leads back to the worktree.
-pub(crate) fn entry_points_to(entry: &std::path::Path, path: &std::path::Path) -> bool {
-    let named = links::worktree_of(entry).ok().flatten().and_then(|named| named.canonicalize().ok());
-    named.is_some() && named == path.canonicalize().ok()
-}
-
-/// Returns the entry of a worktree that only lost its `.git`, if nothing else is at its path.
-fn find_unlinked_entry(codebase: &Codebase, environment: &Environment) -> Result<Option<PathBuf>, EnvironmentError> {
-    let failed = |source| EnvironmentError::Io { what: "git's entries cannot be looked at".to_owned(), source };
-    let lost = environment.path.join(".git").symlink_metadata();
-    if !environment.path.is_dir() || !lost.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-        return Ok(None);
-    }
-    for entry in links::list_entries(&codebase.git_common_dir).map_err(failed)? {
-        if links::worktree_of(&entry).map_err(failed)?.as_deref() == Some(&environment.path) {
-            return Ok(Some(entry));
-        }
-    }
-    Ok(None)
+fn entries_failed(source: std::io::Error) -> EnvironmentError {
+    EnvironmentError::Io { what: "git's entries cannot be looked at".to_owned(), source }
 }

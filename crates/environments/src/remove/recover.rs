@@ -2,13 +2,14 @@
 
 use grove_git::lock::EnvironmentHolder;
 use grove_git::processes::end_calls_of;
-use grove_git::removal::{RemovalError, TrashManifest, TrashedWorktree};
+use grove_git::removal::{RemovalError, TrashManifest};
 use grove_model::{Codebase, Environment, Moment, Status};
 use grove_store::{TrashPhase, TrashRow};
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
 use crate::lease::is_gone;
+use crate::provider::trash::TrashedEnvironment;
 use crate::remove::execute::TrashPurpose;
 use crate::remove::plan::lock_failed;
 
@@ -45,26 +46,25 @@ impl Environments {
             return Err(EnvironmentError::Removal(RemovalError::BadManifest("its row is missing".to_owned())));
         };
         let mut trashed = self.open_trashed(codebase, &row)?;
-        let repo = self.open_repository(codebase);
         match row.phase {
             TrashPhase::Kept => return Ok(false),
             TrashPhase::Moving if trashed.files_are_away() => {
                 return Err(EnvironmentError::NotMounted(environment.path.clone()));
             }
             TrashPhase::Moving if trashed.files_are_in_trash() => {
-                trashed.move_entry_to_trash(&repo).map_err(EnvironmentError::Removal)?;
+                trashed.move_entry_to_trash().map_err(EnvironmentError::Removal)?;
                 let rest = if row.sleeps { TrashPurpose::Asleep } else { TrashPurpose::Trash };
-                self.complete_removal(codebase, environment, &trashed, rest).await?;
+                self.complete_removal(codebase, environment, &*trashed, rest).await?;
             }
             TrashPhase::Moving => {
-                trashed.cancel_removal(&repo).await.map_err(EnvironmentError::Removal)?;
+                trashed.cancel_removal().await.map_err(EnvironmentError::Removal)?;
                 self.store.leave_trash(environment.id).await?;
             }
             TrashPhase::Returning if trashed.entry_is_in_trash() => {
                 trashed.cancel_restore().map_err(EnvironmentError::Removal)?;
                 self.store.stay_in_trash(environment.id, resting_status(&row)).await?;
             }
-            TrashPhase::Returning => self.return_rest(codebase, environment, &mut trashed).await?,
+            TrashPhase::Returning => self.return_rest(codebase, environment, &mut *trashed).await?,
         }
         tracing::info!(environment = %environment.id, branch = %environment.branch, "an unfinished removal was put right");
         Ok(true)
@@ -74,9 +74,9 @@ impl Environments {
         &self,
         codebase: &Codebase,
         row: &TrashRow,
-    ) -> Result<TrashedWorktree, EnvironmentError> {
+    ) -> Result<Box<dyn TrashedEnvironment>, EnvironmentError> {
         let manifest = TrashManifest::parse(&row.manifest).map_err(EnvironmentError::Removal)?;
-        Ok(TrashedWorktree::new(&self.open_repository(codebase), manifest))
+        Ok(self.provider.trashed_environment(codebase, manifest, None))
     }
 }
 

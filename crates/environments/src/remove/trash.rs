@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
-use grove_git::removal::{TrashManifest, TrashedWorktree, compact};
+use grove_git::removal::TrashManifest;
 use grove_model::{Codebase, Environment, EnvironmentId, Moment};
 use grove_store::{TrashPhase, TrashRow};
 use jiff::SignedDuration;
@@ -11,6 +11,7 @@ use jiff::SignedDuration;
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
 use crate::inspect::find::matches_by_name;
+use crate::provider::trash::{TrashedEnvironment, delete_slowly};
 use crate::remove::TrashedFolder;
 use crate::remove::plan::lock_failed;
 
@@ -66,8 +67,8 @@ impl Environments {
                 undo_until: row.keep_until,
                 compacted: row.compacted_at.is_some(),
                 bytes: trashed.total_size(),
-                regenerable: self.regenerable_in(&trashed, row.removed_at, row.keep_until),
-                manifest: trashed.manifest,
+                regenerable: self.regenerable_in(&*trashed, row.removed_at, row.keep_until),
+                manifest: trashed.manifest().clone(),
             });
         }
         Ok(items)
@@ -89,7 +90,7 @@ impl Environments {
         lock: EnvironmentLock,
     ) -> Result<(), EnvironmentError> {
         let trashed = self.open_trashed(codebase, row)?;
-        trashed.delete_permanently(&self.open_repository(codebase)).await.map_err(EnvironmentError::Removal)?;
+        trashed.delete_permanently().await.map_err(EnvironmentError::Removal)?;
         self.store.forget_trash(row.environment).await?;
         delete_locks(row.environment, lock);
         Ok(())
@@ -126,13 +127,13 @@ impl Environments {
     /// Returns the folders of an environment in the trash that their tools can recreate.
     pub(super) fn regenerable_in(
         &self,
-        trashed: &TrashedWorktree,
+        trashed: &dyn TrashedEnvironment,
         removed_at: Moment,
         undo_until: Option<Moment>,
     ) -> Vec<TrashedFolder> {
         let until = removed_at.add_duration(self.settings.regenerable_keep());
         let kept_until = undo_until.map_or(until, |end| end.min(until));
-        let folders = trashed.manifest.regenerable.iter().map(|folder| TrashedFolder {
+        let folders = trashed.manifest().regenerable.iter().map(|folder| TrashedFolder {
             path: folder.path.clone(),
             bytes: folder.bytes,
             kept_until,
@@ -164,7 +165,6 @@ impl Environments {
         let Some(row) = self.store.trash_row(row.environment).await?.filter(|row| row.phase == TrashPhase::Kept) else {
             return Ok(());
         };
-        let repo = self.open_repository(codebase);
         let trashed = self.open_trashed(codebase, &row)?;
         if trashed.is_being_dropped() {
             return self.drop_row(codebase, &row, lock).await;
@@ -183,7 +183,7 @@ impl Environments {
         };
         if row.keep_until.is_some_and(|until| until < now) {
             let written = trashed.last_written().map_err(|source| EnvironmentError::Io {
-                what: format!("{} cannot be looked at", trashed.manifest.files.display()),
+                what: format!("{} cannot be looked at", trashed.manifest().files.display()),
                 source,
             })?;
             let written = moment_of(written);
@@ -198,13 +198,13 @@ impl Environments {
                 return Ok(());
             }
         } else if row.compacted_at.is_none() && row.removed_at.add_duration(UNTOUCHED_TRASH_DURATION) < now {
-            trashed.compact_files(&repo).await.map_err(EnvironmentError::Removal)?;
+            trashed.compact_files().await.map_err(EnvironmentError::Removal)?;
             self.store.trash_is_compacted(row.environment, now).await?;
             swept.compacted += 1;
         }
         drop(lock);
         if let Some(place) = shed {
-            compact::delete_slowly(&place).await.map_err(|source| EnvironmentError::Io {
+            delete_slowly(&place).await.map_err(|source| EnvironmentError::Io {
                 what: format!("{} cannot be deleted", place.display()),
                 source,
             })?;

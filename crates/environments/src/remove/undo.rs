@@ -1,7 +1,7 @@
 //! Restores an environment that was removed.
 
 use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
-use grove_git::removal::{RemovalError, TrashedWorktree};
+use grove_git::removal::RemovalError;
 use grove_model::{Codebase, Environment, Moment, Status};
 use grove_store::{BeginOutcome, TrashPhase};
 
@@ -10,6 +10,7 @@ use crate::error::EnvironmentError;
 use crate::journal::fault_point;
 use crate::lease::{OWNER_LEASE_DURATION, this_process};
 use crate::mirror;
+use crate::provider::trash::TrashedEnvironment;
 use crate::remove::RestoredEnvironment;
 use crate::remove::recover::resting_status;
 
@@ -37,10 +38,9 @@ impl Environments {
         if let Some(holder) = self.find_successor(codebase, &environment).await? {
             return Err(successor(holder));
         }
-        let repo = self.open_repository(codebase);
         let mut trashed = self.open_trashed(codebase, &row)?;
-        trashed.can_return(&repo).await.map_err(EnvironmentError::Removal)?;
-        let mut gone_folders = self.regenerable_in(&trashed, row.removed_at, row.keep_until);
+        trashed.can_return().await.map_err(EnvironmentError::Removal)?;
+        let mut gone_folders = self.regenerable_in(&*trashed, row.removed_at, row.keep_until);
         gone_folders.retain(|folder| folder.gone);
         let rests = resting_status(&row);
         let begun = self
@@ -55,17 +55,17 @@ impl Environments {
             }
         }
         fault_point("returning");
-        if let Err(error) = trashed.return_entry(&repo) {
-            return Err(self.return_to_trash(&trashed, rests, error).await);
+        if let Err(error) = trashed.return_entry() {
+            return Err(self.return_to_trash(&*trashed, rests, error).await);
         }
         fault_point("entry-returned");
-        if let Err(error) = self.return_rest(codebase, &environment, &mut trashed).await {
-            let error = error.with_disk_explanation(&repo.common_dir);
+        if let Err(error) = self.return_rest(codebase, &environment, &mut *trashed).await {
+            let error = error.with_disk_explanation(&codebase.git_common_dir);
             // Returns to the trash where that is possible; otherwise the next recovery goes forward.
             if let (true, EnvironmentError::Removal(_)) = (trashed.files_are_in_trash(), &error)
-                && trashed.move_entry_to_trash(&repo).is_ok()
+                && trashed.move_entry_to_trash().is_ok()
             {
-                if let Err(left) = trashed.drop_branch(&repo).await {
+                if let Err(left) = trashed.drop_branch().await {
                     tracing::warn!(environment = %environment.id, "its branch stays: {left}");
                 }
                 self.store.stay_in_trash(environment.id, rests).await?;
@@ -95,8 +95,13 @@ impl Environments {
         }
     }
 
-    async fn return_to_trash(&self, trashed: &TrashedWorktree, rests: Status, error: RemovalError) -> EnvironmentError {
-        let id = trashed.manifest.environment;
+    async fn return_to_trash(
+        &self,
+        trashed: &dyn TrashedEnvironment,
+        rests: Status,
+        error: RemovalError,
+    ) -> EnvironmentError {
+        let id = trashed.manifest().environment;
         if let Err(left) = trashed.cancel_restore() {
             tracing::error!(environment = %id, "an undo could not be taken back: {left}");
         } else if let Err(left) = self.store.stay_in_trash(id, rests).await {
@@ -110,20 +115,19 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-        trashed: &mut TrashedWorktree,
+        trashed: &mut dyn TrashedEnvironment,
     ) -> Result<(), EnvironmentError> {
-        let repo = self.open_repository(codebase);
         let moved = EnvironmentError::Removal;
-        trashed.return_entry(&repo).map_err(moved)?;
+        trashed.return_entry().map_err(moved)?;
         // The branches are restored before the files; a commit that is made there afterwards moves them.
         if trashed.files_are_in_trash() {
-            trashed.return_branches(&repo).await.map_err(moved)?;
+            trashed.return_branches().await.map_err(moved)?;
         }
         fault_point("branches-returned");
-        trashed.return_files(&repo).await.map_err(moved)?;
+        trashed.return_files().await.map_err(moved)?;
         fault_point("files-returned");
         // Everything is in its place again: nothing needs a pin.
-        trashed.discard_records(&repo).await.map_err(moved)?;
+        trashed.discard_records().await.map_err(moved)?;
         fault_point("forgotten");
         self.store.leave_trash(environment.id).await?;
         fault_point("undone");

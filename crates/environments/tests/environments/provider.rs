@@ -3,7 +3,7 @@
 use std::fs;
 
 use grove_environments::provider::worktree::WorktreeProvider;
-use grove_environments::provider::{EnvironmentHealth, EnvironmentProvider};
+use grove_environments::provider::{EnvironmentHealth, IsolationProvider};
 use grove_git::Git;
 use grove_testkit::{TestEngine, TestRepo, TestStore};
 

@@ -27,7 +27,7 @@ pub async fn run(context: &CliContext) -> CommandResult {
     };
     let here = async {
         match &store {
-            Ok(store) => examine_installation(&context.git, store, &context.environments_in(store)).await,
+            Ok(store) => examine_installation(store, &context.environments_in(store)).await,
             Err(problem) => vec![bad_store(problem)],
         }
     };
