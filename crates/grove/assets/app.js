@@ -156,7 +156,7 @@ async function say(text) {
 const weigh = () => { send.disabled = message.value.trim() === ''; };
 message.addEventListener('input', weigh);
 message.addEventListener('keydown', (event) => {
-  // While somebody composes a character, Enter chooses it.
+  // While a person composes a character, Enter chooses it.
   if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
     if (!send.disabled) form.requestSubmit();
@@ -172,7 +172,7 @@ form.addEventListener('submit', async (event) => {
   const line = showOwn(text);
   if (await say(text)) return;
   line.remove();
-  // Nothing that somebody typed is lost.
+  // Text that a person typed is not lost.
   message.value = message.value ? `${text}\n${message.value}` : text;
   weigh();
 });
@@ -217,7 +217,7 @@ function connect() {
   on('lagged', everything);
 }
 
-// A browser keeps few connections to one server; a page that nobody sees leaves its own to others.
+// A browser keeps few connections to one server; a hidden page leaves its own to others.
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) {
     clearTimeout(again);
