@@ -79,7 +79,7 @@ impl<'a, R: AsyncRead + Unpin> LineReader<'a, R> {
     /// Returns the next complete line. Cancel safe: a caller that stops waiting loses no line.
     pub async fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(end) = self.buffer[self.looked_at..].iter().position(|byte| *byte == b'\n') {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.looked_at..]) {
                 let rest = self.buffer.split_off(self.looked_at + end + 1);
                 let line = std::mem::replace(&mut self.buffer, rest);
                 self.looked_at = 0;

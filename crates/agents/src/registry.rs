@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use grove_environments::settings::agent_catalog::{KNOWN_AGENTS, find_known_agent, find_program};
-use grove_environments::settings::{AgentKind, AgentSettings, Settings};
+use grove_environments::settings::{AgentKind, AgentSettings, LiveSettings};
 use grove_model::is_of_this_machine;
 
 use crate::agent::Agent;
@@ -16,7 +16,7 @@ const SHELL_AGENT: &str = "sh";
 /// The agents of this machine.
 #[derive(Clone)]
 pub struct AgentRegistry {
-    settings: Settings,
+    settings: LiveSettings,
 }
 
 /// The reason why no agent can be chosen.
@@ -29,14 +29,15 @@ pub enum AgentChoiceError {
 }
 
 impl AgentRegistry {
-    pub fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone() }
+    pub fn new(settings: impl Into<LiveSettings>) -> Self {
+        Self { settings: settings.into() }
     }
 
     /// Returns the agents that can be chosen: the configured ones, the known ones that are installed, and
     /// the shell.
     pub fn agent_names(&self) -> Vec<String> {
-        let configured = self.settings.configured_agents().keys().cloned();
+        let settings = self.settings.current();
+        let configured = settings.configured_agents().keys().cloned();
         let installed = installed_agent_names().map(str::to_owned);
         let mut names: Vec<String> = configured.chain(installed).chain([SHELL_AGENT.to_owned()]).collect();
         names.sort();
@@ -45,16 +46,18 @@ impl AgentRegistry {
     }
 
     /// Returns the agent that is used when no other one is requested.
-    pub fn default_name(&self) -> &str {
-        self.settings.default_agent().or_else(|| installed_agent_names().next()).unwrap_or(SHELL_AGENT)
+    pub fn default_name(&self) -> String {
+        let settings = self.settings.current();
+        settings.default_agent().or_else(|| installed_agent_names().next()).unwrap_or(SHELL_AGENT).to_owned()
     }
 
     /// Returns the agent for a message of an adapter: the requested one, or the default.
     pub fn choose_agent(&self, wanted: Option<&str>, via: &str) -> Result<Arc<dyn Agent>, AgentChoiceError> {
-        let name = wanted.unwrap_or_else(|| self.default_name());
+        let name = wanted.map_or_else(|| self.default_name(), str::to_owned);
+        let name = name.as_str();
         let settings = self.settings_of(name)?;
         if name == SHELL_AGENT
-            && !self.settings.configured_agents().contains_key(SHELL_AGENT)
+            && !self.settings.current().configured_agents().contains_key(SHELL_AGENT)
             && !is_of_this_machine(via)
         {
             return Err(AgentChoiceError::OnlyLocal);
@@ -73,7 +76,7 @@ impl AgentRegistry {
             command: ["sh", "-c", "{prompt}"].map(str::to_owned).to_vec(),
             ..AgentSettings::for_kind(AgentKind::Command)
         };
-        let found = self.settings.configured_agents().get(name).cloned();
+        let found = self.settings.current().configured_agents().get(name).cloned();
         let found = found.or_else(|| find_known_agent(name).map(AgentSettings::of_known));
         found
             .or_else(|| (name == SHELL_AGENT).then(shell))

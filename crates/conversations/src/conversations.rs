@@ -16,7 +16,7 @@ use grove_environments::codebases::Codebases;
 use grove_environments::environments::Environments;
 use grove_environments::forge::Forge;
 use grove_environments::redact::Redactor;
-use grove_environments::settings::Settings;
+use grove_environments::settings::LiveSettings;
 use grove_git::Git;
 use grove_model::{Codebase, ConversationId, IncomingEvent, IncomingPayload, MessageId};
 use grove_store::{AcceptedMessage, Conversation, Store, StoreError};
@@ -24,6 +24,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, broadcast, watch};
 
 use crate::command_line;
+use crate::title::message_title;
 
 /// An event in a conversation, for subscribers. Subscribers are optional: everything that matters is in the
 /// store.
@@ -36,6 +37,8 @@ pub enum ConversationEvent {
     Delta { platform: String, conversation: String, message: MessageId, text: String },
     /// A step of an agent on the way to that answer, in one line.
     Step { platform: String, conversation: String, message: MessageId, text: String },
+    /// The progress of a clone, fetch or checkout that a message waits for; a later one replaces it.
+    Progress { platform: String, conversation: String, message: MessageId, text: String },
     /// A text for people was written to the store.
     Said {
         platform: String,
@@ -46,6 +49,8 @@ pub enum ConversationEvent {
     },
     /// Environments were created, removed or changed.
     Worktrees,
+    /// The settings were edited.
+    Settings,
 }
 
 /// All conversations of this process.
@@ -53,7 +58,7 @@ pub struct Conversations {
     pub store: Store,
     pub environments: Environments,
     pub codebases: Codebases,
-    pub settings: Settings,
+    pub settings: LiveSettings,
     pub agents: AgentRegistry,
     pub redactor: Redactor,
     pub(crate) events: broadcast::Sender<ConversationEvent>,
@@ -79,7 +84,7 @@ impl Conversations {
     pub fn new(
         git: Git,
         store: Store,
-        settings: Settings,
+        settings: LiveSettings,
         forge: Option<Arc<dyn Forge>>,
         redactor: Redactor,
         scope: ConversationScope,
@@ -90,7 +95,7 @@ impl Conversations {
             Some(forge) => environments.connected_to(forge),
             None => environments,
         };
-        let agents = AgentRegistry::new(&settings);
+        let agents = AgentRegistry::new(settings.clone());
         let (events, _) = broadcast::channel(256);
         let own = (scope == ConversationScope::AcceptedHere).then(Mutex::default);
         let (wake, ending, running) = (Notify::new(), watch::Sender::new(false), Mutex::default());
@@ -125,7 +130,12 @@ impl Conversations {
         let incoming = self.without_secrets(incoming);
         let overtakes =
             matches!(&incoming.event, IncomingPayload::Message { text, .. } if command_line::can_skip_queue(text));
-        let accepted = self.store.accept_about(&incoming, overtakes, codebase.map(|codebase| codebase.id)).await?;
+        let title = match &incoming.event {
+            IncomingPayload::Message { text, hints, .. } => message_title(text, hints),
+            IncomingPayload::Closed { .. } | IncomingPayload::Pushed { .. } => None,
+        };
+        let codebase = codebase.map(|codebase| codebase.id);
+        let accepted = self.store.accept_about(&incoming, overtakes, codebase, title.as_deref()).await?;
         if let Some(own) = &self.own {
             own.lock().unwrap_or_else(PoisonError::into_inner).insert(accepted.conversation);
         }
@@ -145,6 +155,7 @@ impl Conversations {
             if let Some(pull_request) = &mut hints.pull_request {
                 pull_request.title = self.redactor.clean_incoming(&pull_request.title);
             }
+            hints.title = hints.title.as_deref().map(|title| self.redactor.clean_incoming(title));
         }
         incoming
     }
@@ -209,6 +220,6 @@ impl Conversations {
 
     /// Returns the conversation's own folder, for work without a codebase.
     pub(crate) fn scratch_folder(&self, conversation: ConversationId) -> PathBuf {
-        self.settings.home_path().join("scratch").join(conversation.to_string())
+        self.settings.current().home_path().join("scratch").join(conversation.to_string())
     }
 }

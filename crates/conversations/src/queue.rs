@@ -29,10 +29,10 @@ impl Conversations {
     /// takes too long. Waiting messages stay in the store.
     pub async fn run_queue(self: &Arc<Self>, mut ending: watch::Receiver<bool>) {
         let mut turns: JoinSet<()> = JoinSet::new();
-        let most = self.settings.max_conversations();
         while !*ending.borrow_and_update() {
+            let most = self.settings.current().max_conversations();
             if let Err(error) = self.hand_out(&mut turns, most).await {
-                tracing::warn!("the queue could not be looked at: {error}");
+                tracing::warn!(%error, "queue not loaded");
             }
             tokio::select! {
                 () = self.wake.notified() => {}
@@ -42,7 +42,7 @@ impl Conversations {
             }
         }
         self.ending.send_replace(true);
-        tracing::info!("ending: {} turns are still running", turns.len());
+        tracing::info!(turns = turns.len(), "shutting down");
         let (drain, last) = (Instant::now() + DRAIN_TIMEOUT, Instant::now() + DRAIN_TIMEOUT + CANCELLED_TURN_TIMEOUT);
         // A request to stop is still handled.
         while !turns.is_empty() && Instant::now() < last {
@@ -50,7 +50,7 @@ impl Conversations {
                 self.cancel_all(CancelReason::Draining);
             }
             if let Err(error) = self.hear_stops().await {
-                tracing::warn!("the queue could not be looked at: {error}");
+                tracing::warn!(%error, "queue not loaded");
             }
             tokio::select! {
                 Some(ended) = turns.join_next() => log_panic(ended),
@@ -72,9 +72,9 @@ impl Conversations {
             let Some(key) = self.next_turn().await? else { return Ok(()) };
             let conversations = self.clone();
             // Marked as running before the queue is read again.
-            let running = RunningTurn::new(&conversations, key.conversation);
+            let turn = RunningTurn::new(&conversations, key);
             turns.spawn(async move {
-                Box::pin(conversations.run_turn(key, running)).await;
+                Box::pin(conversations.run_turn(turn)).await;
                 conversations.wake.notify_one();
             });
         }
@@ -132,6 +132,6 @@ impl Conversations {
 
 fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!("a turn ended badly: {error}");
+        tracing::error!(%error, "turn panicked");
     }
 }

@@ -1,7 +1,5 @@
-//! All texts that a person reads in a conversation. Events come in as values and get the same text for every
-//! platform.
-
-use std::path::Path;
+//! The texts that a person reads in a conversation, except refusals, which are in [`crate::words`]. Events come
+//! in as values and get the same text for every platform.
 
 use grove_agents::agent::{AgentEvent, CancelReason, RunEnd};
 use grove_environments::create::decide::WorkRelation;
@@ -9,8 +7,9 @@ use grove_environments::create::{CreateMethod, CreateOutcome};
 use grove_environments::error::EnvironmentError;
 use grove_environments::problem::Problem;
 use grove_environments::snapshot::LeftoverSnapshot;
+use grove_environments::words::done::describe_pushed;
 use grove_git::push::PushOutcome;
-use grove_model::{CommitSha, WorkHints};
+use grove_model::{Choice, CommitSha, UserText, WorkHints};
 use grove_store::{AgentUsage, MessageExchange};
 
 /// The maximum size of an answer; of a longer one, the end is kept.
@@ -20,47 +19,39 @@ pub const NOTHING_TO_RETRY_REPLY: &str = "Nothing was cut short, so there is not
 
 /// Describes a problem in a conversation: the problem, all reasons, and what to do.
 pub fn problem_reply(problem: &Problem) -> String {
-    let mut text = problem.message.clone();
-    if problem.code == "limit_reached" {
+    let mut text = problem.message.for_chat();
+    if !problem.options.is_empty() {
         text.push_str("\n\nWorktree Status:");
+        for reason in &problem.reasons {
+            text.push_str(&format!("\n- {}", reason.message.for_chat()));
+        }
+        text.push_str("\n\nOptions:");
+        for option in &problem.options {
+            text.push_str(&format!("\n- {} ({})", option.command.for_chat(), option.count));
+        }
+        return text;
     }
     for reason in &problem.reasons {
-        let hint = if problem.code == "limit_reached" { String::new() } else { format!(" {}", reason.hint) };
-        text.push_str(&format!("\n- {}{}", reason.message, hint.trim_end()));
+        text.push_str(format!("\n- {} {}", reason.message.for_chat(), reason.hint.for_chat()).trim_end());
     }
-    if problem.code == "limit_reached" {
-        let count = |code: &str| {
-            let reason = problem.reasons.iter().find(|reason| reason.code == code);
-            reason.and_then(|reason| reason.message.split(' ').next()).unwrap_or("0").to_owned()
-        };
-        let all: usize =
-            problem.reasons.iter().filter_map(|r| r.message.split(' ').next()?.parse::<usize>().ok()).sum();
-        text.push_str(&format!(
-            "\n\nOptions:\n- `/worktree cleanup merged` ({})\n- `/worktree cleanup stale` ({})\n- `/worktree list` ({all})\n- `/worktree remove <name>` ({all})",
-            count("merged"),
-            count("stale"),
-        ));
-    } else if !problem.hint.is_empty() {
-        text.push_str(&format!("\n{}", problem.hint));
+    if !problem.hint.is_empty() {
+        text.push_str(&format!("\n{}", problem.hint.for_chat()));
     }
-    for_chat(&text)
+    text
 }
 
-/// Replaces commands of the terminal by those of a conversation.
-pub fn for_chat(text: &str) -> String {
-    text.replace("`grove worktree exec ", "`git worktree exec ")
-        .replace("grove worktree ", "/worktree ")
-        .replace("`git worktree exec ", "`grove worktree exec ")
-        .replace("grove codebase add PATH", "/register PATH")
+/// Returns the lines of a reply.
+pub fn join_lines(lines: impl IntoIterator<Item = UserText>) -> String {
+    lines.into_iter().map(|line| line.for_chat()).collect::<Vec<_>>().join("\n")
 }
 
 /// Describes why no agent can run: there is no environment for it.
 pub fn blocked_problem(problem: Problem) -> Problem {
-    let hint = if problem.hint.is_empty() { String::new() } else { format!("{} ", problem.hint) };
-    if problem.code == "limit_reached" {
+    if !problem.options.is_empty() {
         return problem;
     }
-    Problem { hint: format!("{hint}The agent was not started."), ..problem }
+    let hint = format!("{} The agent was not started.", problem.hint);
+    Problem { hint: hint.trim_start().into(), ..problem }
 }
 
 /// Describes the environment of the work, if it is new to the conversation.
@@ -113,10 +104,11 @@ pub fn behind_notice(branch: &str, number: Option<u64>, head: &CommitSha) -> Str
 /// Describes the automatic push after a run.
 pub fn pushed_after_run(branch: &str, pushed: Result<PushOutcome, EnvironmentError>) -> String {
     match pushed {
-        Ok(pushed) => grove_environments::words::done::describe_pushed(branch, &pushed),
+        Ok(pushed) => describe_pushed(branch, &pushed).for_chat(),
         Err(error) => {
             let problem = Problem::from(error);
-            for_chat(&format!("`{branch}` was not pushed: {} {}", problem.message, problem.hint))
+            let (why, hint) = (problem.message.for_chat(), problem.hint.for_chat());
+            format!("`{branch}` was not pushed: {why} {hint}")
         }
     }
 }
@@ -129,31 +121,15 @@ pub fn removed_meanwhile(branch: &str) -> String {
     format!("The worktree `{branch}` was removed meanwhile. `/worktree undo {branch}` brings it back.")
 }
 
-pub fn choose_codebase(names: &[&str]) -> String {
-    format!(
-        "No codebase is chosen, so this runs in a folder of its own. `/codebase NAME` chooses one of: {}.",
-        names.join(", ")
-    )
+/// Asks which of the codebases a message is about.
+pub fn codebase_choice(names: Vec<String>) -> Choice {
+    Choice { question: "Which repository is this about?".to_owned(), options: names }
 }
 
-pub fn codebase_gone() -> Problem {
-    let message = "The codebase of this conversation is not registered any more, so the agent was not started.";
-    Problem::new("no_codebase", message, "Choose another with `/codebase NAME`; `/codebases` lists them.")
-}
-
-pub fn no_cwd(path: &Path) -> Problem {
-    let message = format!("{} is not there, so the agent was not started.", path.display());
-    Problem::new("missing", message, "Choose another directory with `/cwd PATH`.")
-}
-
-pub fn no_scratch(path: &Path, error: &std::io::Error) -> Problem {
-    let message = format!("{} cannot be made, so the agent was not started: {error}.", path.display());
-    Problem::new("not_writable", message, "Give grove write access to its home.")
-}
-
-pub fn unstable_place_problem() -> Problem {
-    let message = "The worktree was moved again and again, so the agent was not started.";
-    Problem::new("busy", message, "Wait a moment and say it again.")
+/// Returns the text of [`codebase_choice`] for a chat.
+pub fn choose_codebase(choice: &Choice) -> String {
+    let Choice { question, options } = choice;
+    format!("{question} Answer with its name, or use /codebase NAME: {}.", options.join(", "))
 }
 
 /// Announces the position in the queue because all slots are taken.
@@ -202,9 +178,12 @@ pub fn run_end_reply(agent: &str, ended: &RunEnd, text: &str, said: &str) -> Str
     }
 }
 
+/// The answer of a run that ended well without any text.
+pub const SILENT_ANSWER: &str = "The agent is done and said nothing.";
+
 /// Returns the agent's own text.
 pub fn agent_answer(text: &str) -> String {
-    if text.trim().is_empty() { "The agent is done and said nothing.".to_owned() } else { text.trim_end().to_owned() }
+    if text.trim().is_empty() { SILENT_ANSWER.to_owned() } else { text.trim_end().to_owned() }
 }
 
 pub fn agent_failed(agent: &str, code: i32, text: &str, last_lines: &str) -> String {

@@ -76,14 +76,14 @@ async fn create_environments(repo: &Path, prefix: &str, count: usize, at_once: b
     let settings = Settings::load_settings(&environment).unwrap();
     let git = Git::default();
     let store = Store::open(&settings.store_url(), StoreOptions::default()).await.unwrap();
-    let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
+    let codebases = Codebases { git: git.clone(), store: store.clone(), settings: (&settings).into() };
     let codebase = codebases.add_codebase(".", None, repo).await.unwrap();
     let isolation = Environments::new(git, store, settings);
     let mut making = Vec::new();
     for n in 0..count {
         let name = format!("{prefix}-{n}");
         let branch = Some(BranchName::parse(&name).unwrap());
-        let wish = CreateRequest {
+        let request = CreateRequest {
             work: Work::for_task(&name).unwrap(),
             branch,
             from: None,
@@ -92,7 +92,7 @@ async fn create_environments(repo: &Path, prefix: &str, count: usize, at_once: b
             by: EnvironmentCreator::default(),
         };
         let (isolation, codebase) = (isolation.clone(), codebase.clone());
-        let one = tokio::spawn(async move { isolation.create_environment(&codebase, &wish).await.map(drop) });
+        let one = tokio::spawn(async move { isolation.create_environment(&codebase, &request).await.map(drop) });
         if at_once { making.push(one) } else { one.await.unwrap().unwrap() }
     }
     for one in making {

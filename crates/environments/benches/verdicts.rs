@@ -47,13 +47,13 @@ async fn run_benchmark() {
     let settings = Settings::load_settings(&ProcessEnvironment { variables, cwd: test.path().to_owned() }).unwrap();
     let git = Git::default();
     let store = Store::open(&settings.store_url(), StoreOptions::default()).await.unwrap();
-    let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
+    let codebases = Codebases { git: git.clone(), store: store.clone(), settings: (&settings).into() };
     let codebase = codebases.add_codebase(".", None, test.path()).await.unwrap();
     let isolation = Environments::new(git, store.clone(), settings.clone());
     let mut environments = Vec::new();
     for n in 0..ENVIRONMENT_COUNT {
         let name = format!("work-{n}");
-        let wish = CreateRequest {
+        let request = CreateRequest {
             work: Work::for_task(&name).unwrap(),
             branch: Some(BranchName::parse(&name).unwrap()),
             from: None,
@@ -61,7 +61,7 @@ async fn run_benchmark() {
             conversation: None,
             by: EnvironmentCreator::default(),
         };
-        let environment = isolation.create_environment(&codebase, &wish).await.unwrap().environment;
+        let environment = isolation.create_environment(&codebase, &request).await.unwrap().environment;
         if n % 4 > 0 {
             for part in 0..2 {
                 std::fs::write(environment.path.join(format!("{name}-{part}")), &name).unwrap();
@@ -86,7 +86,7 @@ async fn run_benchmark() {
         let began = Instant::now();
         let found = isolation.merge_statuses(&codebase, &environments, Moment::now()).await.unwrap();
         let ours = began.elapsed();
-        let merged = found.values().filter(|standing| standing.verdict.merged_by().is_some()).count();
+        let merged = found.values().filter(|merge_status| merge_status.verdict.merged_by().is_some()).count();
         assert_eq!(merged, ENVIRONMENT_COUNT / 2, "the right ones");
         let began = Instant::now();
         for _ in &environments {

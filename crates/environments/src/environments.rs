@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use grove_git::base::choose_remote;
-use grove_git::{Git, Repository, WaitCallback};
+use grove_git::{Git, ProgressCallback, Repository};
 use grove_model::{Codebase, Environment};
 use grove_store::Store;
 
@@ -12,26 +12,25 @@ use crate::forge::Forge;
 use crate::lease::node_name;
 use crate::provider::IsolationProvider;
 use crate::provider::worktree::WorktreeProvider;
-use crate::settings::{REPOSITORY_SETTINGS_FILE, Settings};
+use crate::settings::{LiveSettings, REPOSITORY_SETTINGS_FILE, ReloadOutcome, Settings};
 
 #[derive(Clone)]
 pub struct Environments {
     pub(crate) git: Git,
     pub(crate) store: Store,
-    pub(crate) settings: Settings,
+    pub(crate) settings: LiveSettings,
     pub(crate) provider: Arc<dyn IsolationProvider>,
     /// The service that hosts the repositories, where one is connected.
     pub(crate) forge: Option<Arc<dyn Forge>>,
     /// The name of this machine in records.
     pub(crate) node: String,
-    /// Is called when a creation has to wait for a remote.
-    pub(crate) on_wait: Option<WaitCallback>,
 }
 
 impl Environments {
-    pub fn new(git: Git, store: Store, settings: Settings) -> Self {
+    pub fn new(git: Git, store: Store, settings: impl Into<LiveSettings>) -> Self {
+        let settings = settings.into();
         let provider = Arc::new(WorktreeProvider::new(git.clone()));
-        Self { git, store, settings, provider, forge: None, node: node_name(), on_wait: None }
+        Self { git, store, settings, provider, forge: None, node: node_name() }
     }
 
     /// Adds the forge to ask about pull requests.
@@ -39,9 +38,14 @@ impl Environments {
         Self { forge: Some(forge), ..self }
     }
 
-    /// Adds a callback for when a creation has to wait for a remote.
-    pub fn telling_of_waits(self, on_wait: WaitCallback) -> Self {
-        Self { on_wait: Some(on_wait), ..self }
+    /// Reports slow remotes and the progress of fetches and checkouts to a callback.
+    pub fn reporting_progress(self, callback: ProgressCallback) -> Self {
+        let git = self.git.with_progress(callback);
+        Self { provider: Arc::new(WorktreeProvider::new(git.clone())), git, ..self }
+    }
+
+    pub fn last_settings_reload(&self) -> ReloadOutcome {
+        self.settings.last_reload()
     }
 
     pub fn open_repository(&self, codebase: &Codebase) -> Repository {

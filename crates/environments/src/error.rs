@@ -19,10 +19,16 @@ use grove_store::StoreError;
 use crate::redact::Redactor;
 use crate::settings::SettingsError;
 
+/// An operation on an environment failed or was refused. The causes of one operation alone have a type of their
+/// own.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
-    #[error("the worktree for `{branch}` was not made")]
-    Add { branch: BranchName, error: Box<AddWorktreeError> },
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    #[error(transparent)]
+    Remove(#[from] RemoveError),
+    #[error(transparent)]
+    Integrate(#[from] IntegrateError),
     #[error(transparent)]
     Git(#[from] GitError),
     #[error(transparent)]
@@ -31,6 +37,33 @@ pub enum EnvironmentError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    #[error("{} could not be looked at: {why}", path.display())]
+    Broken { path: PathBuf, why: String },
+    #[error("no environment is called `{0}`")]
+    NoSuch(String),
+    #[error("`{name}` could be several environments: {}", candidates.join(", "))]
+    Ambiguous { name: String, candidates: Vec<String> },
+    #[error("the environment for {work} is being made by another process")]
+    InTheMaking { work: String },
+    #[error("{} is not there, and neither is the folder above it: its disk seems not to be mounted", .0.display())]
+    NotMounted(PathBuf),
+    #[error("reasons speak against it for `{}`", .0.environment.branch)]
+    Refused(Box<ActionRefusal>),
+    #[error("{} is not this environment's worktree: {why}", path.display())]
+    Foreign { path: PathBuf, why: String },
+    #[error("the files could not be laid out for reading")]
+    NotLaidOut(Box<AddWorktreeError>),
+    #[error(transparent)]
+    Reading(#[from] SnapshotError),
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+}
+
+/// An environment was not created or adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    #[error("the worktree for `{branch}` was not made")]
+    Add { branch: BranchName, error: Box<AddWorktreeError> },
     #[error(transparent)]
     Work(#[from] WorkError),
     #[error("the files that the work needs could not be copied: {0}")]
@@ -47,24 +80,17 @@ pub enum EnvironmentError {
     HasEnvironment { work: String, branch: BranchName },
     #[error("{work} works on `{branch}` already, at {}", path.display())]
     Held { work: String, branch: BranchName, path: PathBuf },
-    #[error("{} could not be looked at: {why}", path.display())]
-    Broken { path: PathBuf, why: String },
     #[error("{} is not a worktree of this codebase that could be adopted", path.display())]
     NotAdoptable { path: PathBuf },
     #[error("{} is on no branch", path.display())]
     OnNoBranch { path: PathBuf },
-    #[error("no environment is called `{0}`")]
-    NoSuch(String),
-    #[error("`{name}` could be several environments: {}", candidates.join(", "))]
-    Ambiguous { name: String, candidates: Vec<String> },
-    #[error("the environment for {work} is being made by another process")]
-    InTheMaking { work: String },
-    #[error("{} is not there, and neither is the folder above it: its disk seems not to be mounted", .0.display())]
-    NotMounted(PathBuf),
-    #[error("reasons speak against it for `{}`", .0.environment.branch)]
-    Refused(Box<ActionRefusal>),
-    #[error("{} is not this environment's worktree: {why}", path.display())]
-    Foreign { path: PathBuf, why: String },
+    #[error("You have {} active worktrees for **{}** (limit reached)", .0.limit, .0.codebase)]
+    Full(Box<WorktreeLimit>),
+}
+
+/// An environment was not removed, hibernated or brought back.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
     #[error("{} was changed meanwhile", path.display())]
     ChangedMeanwhile { path: PathBuf },
     #[error("a command that runs in `{branch}` could not be ended")]
@@ -75,10 +101,15 @@ pub enum EnvironmentError {
     EmptyTrash,
     #[error("{work} cannot be brought back: {holder} has its place now")]
     Successor { work: String, holder: String },
-    #[error("You have {} active worktrees for **{}** (limit reached)", .0.limit, .0.codebase)]
-    Full(Box<WorktreeLimit>),
     #[error("`{branch}` is {status}, not hibernated")]
     NotHibernated { branch: BranchName, status: Status },
+    #[error(transparent)]
+    Removal(#[from] RemovalError),
+}
+
+/// The work of an environment was not merged, updated or pushed.
+#[derive(Debug, thiserror::Error)]
+pub enum IntegrateError {
     /// Another branch than the recorded one is checked out, or none.
     #[error("the worktree of `{recorded}` is on {now}")]
     OtherBranch { recorded: BranchName, now: Box<CheckedOut>, named: Option<BranchName> },
@@ -92,21 +123,39 @@ pub enum EnvironmentError {
     Push(Box<PushError>),
     #[error("`{branch}` was pushed, but its pull request was not opened: {why}")]
     Forge { branch: BranchName, why: String },
-    #[error(transparent)]
-    Removal(#[from] RemovalError),
-    #[error("the files could not be laid out for reading")]
-    NotLaidOut(Box<AddWorktreeError>),
-    #[error(transparent)]
-    Reading(#[from] SnapshotError),
-    #[error("{what}: {source}")]
-    Io { what: String, source: io::Error },
+}
+
+impl From<WorkError> for EnvironmentError {
+    fn from(error: WorkError) -> Self {
+        CreateError::from(error).into()
+    }
+}
+
+impl From<IncludeError> for EnvironmentError {
+    fn from(error: IncludeError) -> Self {
+        CreateError::from(error).into()
+    }
+}
+
+impl From<RemovalError> for EnvironmentError {
+    fn from(error: RemovalError) -> Self {
+        RemoveError::from(error).into()
+    }
+}
+
+impl From<PushRefusedError> for EnvironmentError {
+    fn from(error: PushRefusedError) -> Self {
+        IntegrateError::from(error).into()
+    }
 }
 
 impl EnvironmentError {
     /// Names a full disk as the cause where git only says that it failed.
     pub(crate) fn with_disk_explanation(self, repository: &Path) -> Self {
         match self {
-            EnvironmentError::Removal(error) => EnvironmentError::Removal(error.with_disk_cause(repository)),
+            EnvironmentError::Remove(RemoveError::Removal(error)) => {
+                RemoveError::Removal(error.with_disk_cause(repository)).into()
+            }
             other => other,
         }
     }
@@ -115,7 +164,7 @@ impl EnvironmentError {
 /// Returns the text that the record of a failed creation keeps.
 pub fn kept_error(error: &EnvironmentError) -> String {
     let text = match error {
-        EnvironmentError::Add { error, .. } => error.to_string(),
+        EnvironmentError::Create(CreateError::Add { error, .. }) => error.to_string(),
         other => other.to_string(),
     };
     Redactor::default().redact_text(&text)

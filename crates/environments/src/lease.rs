@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::OnceLock;
 
-use grove_git::processes::{ProcessLifetime, life_of};
+use grove_git::processes::{ProcessLifetime, end_calls_of, life_of};
 use grove_model::{Moment, ProcessOwner};
 use jiff::SignedDuration;
 
@@ -38,7 +38,7 @@ fn pid_namespace() -> String {
 /// any other owner counts as alive until its lease runs out.
 pub fn is_gone(owner: &ProcessOwner, lease_until: Option<Moment>, now: Moment) -> bool {
     let us = this_process();
-    if owner.node != us.node || owner.namespace != us.namespace {
+    if !is_visible(owner) {
         return lease_until.is_none_or(|until| now > until);
     }
     let other_process = match life_of(owner.process) {
@@ -47,6 +47,19 @@ pub fn is_gone(owner: &ProcessOwner, lease_until: Option<Moment>, now: Moment) -
         ProcessLifetime::Unknown => false,
     };
     owner.boot != us.boot || other_process
+}
+
+/// Tells whether the processes of an owner can be seen from here.
+fn is_visible(owner: &ProcessOwner) -> bool {
+    let us = this_process();
+    (&owner.node, &owner.namespace) == (&us.node, &us.namespace)
+}
+
+/// Ends the git processes that an owner which is gone left running: they may still be writing.
+pub async fn end_calls_of_gone(owner: &ProcessOwner) {
+    if is_visible(owner) && owner.boot == this_process().boot {
+        end_calls_of(owner.process, owner.started).await;
+    }
 }
 
 #[cfg(test)]

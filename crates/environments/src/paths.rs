@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use grove_git::links;
 use grove_model::{BranchName, Codebase, Environment, FolderName, human_size};
 
-use crate::error::EnvironmentError;
+use crate::error::{CreateError, EnvironmentError};
 use crate::settings::{Settings, WorktreeLayout};
 
 /// Returns the directory that holds a codebase's worktrees.
@@ -68,12 +68,12 @@ pub(super) fn check_worktree_path(
 ) -> Result<(), EnvironmentError> {
     // Git cleans up its own directory.
     if is_beneath(path, &codebase.git_common_dir) {
-        return Err(EnvironmentError::InsideGit { path: path.to_owned() });
+        return Err(EnvironmentError::Create(CreateError::InsideGit { path: path.to_owned() }));
     }
     if let Some(root) = settings.allowed_root()
         && !is_beneath(path, &root)
     {
-        return Err(EnvironmentError::OutsideRoot { path: path.to_owned(), root });
+        return Err(EnvironmentError::Create(CreateError::OutsideRoot { path: path.to_owned(), root }));
     }
     has_room(path, settings)
 }
@@ -88,7 +88,11 @@ pub(super) fn has_room(path: &Path, settings: &Settings) -> Result<(), Environme
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     if free < settings.min_free_disk() {
         let wanted = human_size(settings.min_free_disk());
-        return Err(EnvironmentError::LittleSpace { path: there.to_owned(), free: human_size(free), wanted });
+        return Err(EnvironmentError::Create(CreateError::LittleSpace {
+            path: there.to_owned(),
+            free: human_size(free),
+            wanted,
+        }));
     }
     Ok(())
 }

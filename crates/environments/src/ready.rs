@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use grove_git::lock::{FileLock, LockFiles, RunLocks};
+use grove_git::lock::{EnvironmentLock, FileLock, LockFiles, RunLocks};
 use grove_git::reading::SnapshotWorktree;
 use grove_model::{Codebase, Environment, Status, short_hash};
 use serde::{Deserialize, Serialize};
@@ -128,6 +128,16 @@ pub enum EnvironmentReadiness {
 pub(crate) const LEFTOVER_RUN_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Environments {
+    /// Opens the lock that a command inside an environment holds, so that the environment is not moved.
+    pub fn open_command_lock(&self, codebase: &Codebase, environment: &Environment) -> io::Result<EnvironmentLock> {
+        self.provider.open_lock(codebase, environment)
+    }
+
+    /// Tells whether an environment of this machine is at its path, and nothing else.
+    pub fn is_in_place(&self, codebase: &Codebase, environment: &Environment) -> bool {
+        matches!(self.provider.path_state(codebase, environment), PathState::Worktree(_))
+    }
+
     /// Waits for an environment's turn, then checks the environment once more.
     pub async fn wait_for_environment(
         &self,
@@ -136,8 +146,7 @@ impl Environments {
     ) -> Result<EnvironmentReadiness, EnvironmentError> {
         let failed =
             |source: io::Error| EnvironmentError::Io { what: "the environment cannot be locked".to_owned(), source };
-        let common_dir = &codebase.git_common_dir;
-        let locks = LockFiles::of_environment(common_dir, environment.id).map_err(failed)?;
+        let locks = self.provider.run_locks(codebase, environment).map_err(failed)?;
         let turn = locks.wait_for_turn().await.map_err(failed)?;
         // An agent of a killed grove process ends a moment later; one that does not is ended.
         locks.wait_for_runs(LEFTOVER_RUN_TIMEOUT).await.map_err(failed)?;

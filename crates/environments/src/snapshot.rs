@@ -5,16 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use grove_git::Repository;
 use grove_git::lock::{LockFiles, repository_lock};
-use grove_git::processes::end_calls_of;
-use grove_git::reading::{self, SnapshotMark, SnapshotOutcome, SnapshotWorktree};
+use grove_git::reading::{SnapshotMark, SnapshotOutcome, SnapshotWorktree};
 use grove_model::{Codebase, CommitSha, FolderName, Moment, Nonce, Status};
 use jiff::SignedDuration;
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
-use crate::lease::{is_gone, this_process};
+use crate::lease::{end_calls_of_gone, is_gone, this_process};
 use crate::maintenance::reconcile::{ReconcileFix, ReconcileReport};
 use crate::paths;
 use crate::problem::Problem;
@@ -60,8 +58,7 @@ impl Environments {
         };
         let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
         if environment.status == Status::Hibernated {
-            let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-            let at = repo.commit_of(&environment.branch.full_ref()).await?;
+            let at = self.open_repository(codebase).commit_of(&environment.branch.full_ref()).await?;
             let at = at.ok_or_else(|| broken(format!("its branch `{}` is not there", environment.branch)))?;
             return Ok(SnapshotTarget { at, uncommitted_on: None });
         }
@@ -91,13 +88,12 @@ impl Environments {
     ) -> Result<ReadySnapshot, EnvironmentError> {
         let nonce = Nonce::new();
         let path = self.readings_folder().join(FolderName::from_text(&codebase.name).as_str()).join(nonce.to_string());
-        paths::has_room(&path, &self.settings)?;
+        paths::has_room(&path, &self.settings.current())?;
         let locks = self.reading_locks(nonce).map_err(locked_out)?;
         let longest = SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX);
         let until = Moment::now().add_duration(longest.saturating_add(SNAPSHOT_LEASE_MARGIN));
         let mark = SnapshotMark { nonce, at: at.clone(), until, owner: this_process().clone() };
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let made = reading::create_snapshot(&repo, &path, mark).await;
+        let made = self.provider.create_snapshot(codebase, &path, mark).await;
         let reading = made.map_err(|error| EnvironmentError::NotLaidOut(Box::new(error)))?;
         match ReadySnapshot::new(codebase, reading.clone(), locks) {
             Ok(ready) => Ok(ready),
@@ -111,8 +107,7 @@ impl Environments {
     /// Deletes a snapshot whose run has ended, unless something was written there.
     pub async fn end_reading(&self, codebase: &Codebase, reading: SnapshotWorktree) -> Option<LeftoverSnapshot> {
         let (path, nonce) = (reading.path.clone(), reading.mark.nonce);
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let ended = reading::end_snapshot(&repo, reading, &self.settings.regenerable_names()).await;
+        let ended = self.provider.end_snapshot(codebase, reading, &self.settings.current().regenerable_names()).await;
         if let Err(error) = self.reading_locks(nonce).and_then(|locks| locks.delete_files()) {
             tracing::warn!(%nonce, "the locks of a reading could not be deleted: {error}");
         }
@@ -129,21 +124,18 @@ impl Environments {
         codebase: &Codebase,
         done: &mut ReconcileReport,
     ) -> Result<(), EnvironmentError> {
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
         let failed = |source| EnvironmentError::Io { what: "readings cannot be looked for".to_owned(), source };
-        if !reading::list_snapshots(&repo).map_err(failed)?.iter().any(|reading| self.is_left(reading)) {
+        let leftovers = || -> Result<Vec<SnapshotWorktree>, EnvironmentError> {
+            let all = self.provider.list_snapshots(codebase).map_err(failed)?;
+            Ok(all.into_iter().filter(|reading| self.is_left(reading)).collect())
+        };
+        if leftovers()?.is_empty() {
             return Ok(());
         }
         // Two sweeps at once would interfere with each other.
         let _alone = repository_lock(&codebase.git_common_dir, "readings.lock").await.map_err(failed)?;
-        for reading in
-            reading::list_snapshots(&repo).map_err(failed)?.into_iter().filter(|reading| self.is_left(reading))
-        {
-            let (owner, us) = (&reading.mark.owner, this_process());
-            if (&owner.node, &owner.boot, &owner.namespace) == (&us.node, &us.boot, &us.namespace) {
-                // A git process that the owner started may still be writing.
-                end_calls_of(owner.process, owner.started).await;
-            }
+        for reading in leftovers()? {
+            end_calls_of_gone(&reading.mark.owner).await;
             let locks = self.reading_locks(reading.mark.nonce).map_err(locked_out)?;
             if let Err(source) = locks.wait_for_runs(LEFTOVER_RUN_TIMEOUT).await {
                 done.left.push((reading.path.display().to_string(), locked_out(source).into()));
@@ -177,12 +169,13 @@ impl Environments {
     }
 
     fn readings_folder(&self) -> PathBuf {
-        let home = self.settings.home_path();
+        let settings = self.settings.current();
+        let home = settings.home_path();
         home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(SNAPSHOT_FOLDER)
     }
 
     fn reading_locks(&self, nonce: Nonce) -> io::Result<LockFiles> {
-        let folder: &Path = &self.settings.home_path().join("locks");
+        let folder: &Path = &self.settings.current().home_path().join("locks");
         fs::create_dir_all(folder)?;
         Ok(LockFiles::in_folder(folder, &format!("reading-{nonce}")))
     }

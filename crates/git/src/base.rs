@@ -262,7 +262,7 @@ impl Repository {
             "--no-recurse-submodules",
         ];
         let access = self.access_remote(remote, TransferDirection::Fetch).await?;
-        let mut fetch = access.remote_command("fetch", &flags, refspecs).silence_limit(silence);
+        let mut fetch = access.remote_command("fetch", &flags, refspecs).silence_limit(silence).reporting_progress();
         if let Some(creation) = self.remote_options.creation {
             fetch = fetch.with_env("GIT_REFLOG_ACTION", reflog_reason(creation));
         }
@@ -276,8 +276,8 @@ impl Repository {
     }
 
     /// Returns the name of the base without checking that it exists.
-    async fn base_name(&self, wish: &BasePreference<'_>, remote: Option<&str>) -> Result<String, BaseError> {
-        if let Some(name) = wish.explicit.or(wish.setting).or(wish.recorded) {
+    async fn base_name(&self, preference: &BasePreference<'_>, remote: Option<&str>) -> Result<String, BaseError> {
+        if let Some(name) = preference.explicit.or(preference.setting).or(preference.recorded) {
             return Ok(name.to_owned());
         }
         if let Some(remote) = remote {
@@ -308,12 +308,12 @@ impl Repository {
     /// remote; the second value is the remote's answer.
     pub async fn find_base(
         &self,
-        wish: &BasePreference<'_>,
+        preference: &BasePreference<'_>,
         remote: Option<&str>,
         policy: FetchPolicy,
         also: Option<&BranchName>,
     ) -> Result<(BaseCommit, RemoteAnswer), BaseError> {
-        let name = match self.base_name(wish, remote).await {
+        let name = match self.base_name(preference, remote).await {
             Err(BaseError::NoBase { remote })
                 if policy != FetchPolicy::Never && self.has_no_branches(&remote).await =>
             {
@@ -365,7 +365,7 @@ impl Repository {
         };
         // A person who names a branch explicitly means the newer of the two.
         match known.branch_ref(&branch) {
-            Some(ours) if wish.explicit.is_some() && on_remote.is_none() && ours.at != theirs.at => {
+            Some(ours) if preference.explicit.is_some() && on_remote.is_none() && ours.at != theirs.at => {
                 if self.is_ancestor(&ours.at, &theirs.at).await? {
                     Ok((remote_base, asked))
                 } else if self.is_ancestor(&theirs.at, &ours.at).await? {

@@ -20,9 +20,11 @@ impl Repository {
     pub async fn clone_to(git: &Git, url: &str, target: &Path) -> Result<Self, RepositoryError> {
         let parent = target.parent().unwrap_or(Path::new("/"));
         // An empty template: the machine's hooks do not get into our repository.
-        let flags = ["--quiet", "--template=", "--upload-pack=git-upload-pack"];
+        let volume = if git.progress_callback().is_some() { "--progress" } else { "--quiet" };
+        let flags = [volume, "--template=", "--upload-pack=git-upload-pack"];
         let clone = git.new_command(GitLocation::Dir(parent), "clone").args(flags).args(["--end-of-options", url]);
-        clone.arg(target).with_network_access().with_credential(git.shown_at(url).await?).run().await?;
+        let clone = clone.arg(target).with_network_access().reporting_progress();
+        clone.with_credential(git.shown_at(url).await?).run().await?;
         Repository::discover_repository(git, target).await
     }
 }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_files_are_read_and_nobody_waits() {
+    fn only_plain_files_are_read_without_waiting() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         std::fs::write(path("plain"), "text").unwrap();

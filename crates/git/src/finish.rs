@@ -11,7 +11,7 @@ use std::str::FromStr;
 use grove_model::{BranchName, CommitSha};
 
 use crate::command::planted::BlockedPrograms;
-use crate::removal::look;
+use crate::removal::check;
 use crate::{GitError, GitLocation, Repository, links, parse};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +193,7 @@ async fn checkouts_of(repo: &Repository, branch: &BranchName) -> Result<Vec<Base
             entries.into_iter().find(|dir| links::worktree_of(dir).is_ok_and(|path| path.as_ref() == Some(&entry.path)))
         };
         let on = entry.branch_name() == Some(branch.as_str());
-        let waiting = git_dir.as_deref().is_some_and(|dir| look::is_waiting_for(dir, branch));
+        let waiting = git_dir.as_deref().is_some_and(|dir| check::is_waiting_for(dir, branch));
         match git_dir {
             Some(git_dir) if on || waiting => found.push(BaseCheckout { path: entry.path, git_dir }),
             None if on => {
@@ -222,7 +222,7 @@ impl BaseCheckout {
         if !self.path.is_dir() {
             return Ok(Some("is not there".to_owned()));
         }
-        if let Some(operation) = look::in_progress(&self.git_dir) {
+        if let Some(operation) = check::in_progress(&self.git_dir) {
             return Ok(Some(format!("has a {operation} in progress")));
         }
         let status = repo.git().new_command(self.git_location(repo), "status");
@@ -231,7 +231,7 @@ impl BaseCheckout {
         if parse::parse_status(&status.stdout)?.is_changed() {
             return Ok(Some("has uncommitted changes".to_owned()));
         }
-        let hidden = look::hidden_changes(repo, &self.path, &self.git_dir).await?;
+        let hidden = check::hidden_changes(repo, &self.path, &self.git_dir).await?;
         Ok(hidden.first().map(|file| format!("has changes that are hidden from git ({})", file.display())))
     }
 
@@ -247,7 +247,7 @@ impl BaseCheckout {
             repo.git().new_command(self.git_location(repo), "diff-files").args(["--quiet", "--ignore-submodules=none"]);
         Ok(index.inspecting_index().run_for(&[0, 1]).await?.code == 0
             && files.inspecting_worktree().run_for(&[0, 1]).await?.code == 0
-            && look::hidden_changes(repo, &self.path, &self.git_dir).await?.is_empty())
+            && check::hidden_changes(repo, &self.path, &self.git_dir).await?.is_empty())
     }
 
     /// Updates index and files from one commit to another, or changes nothing.

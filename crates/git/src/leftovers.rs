@@ -12,6 +12,21 @@ const LEFTOVER_PREFIXES: [&str; 4] = ["network-", "config-", "scratch-", "index-
 /// No call of git runs this long.
 const MIN_LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
+/// Removes the staging folders of creations that have ended, and returns their names; each folder's name tells
+/// its creation.
+pub fn sweep_staging(common_dir: &Path, ended: &[Nonce]) -> io::Result<Vec<String>> {
+    let mut swept = Vec::new();
+    for entry in fs::read_dir(common_dir.join("grove")).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let nonce = name.strip_prefix("staging-").and_then(|nonce| nonce.parse::<Nonce>().ok());
+        if nonce.is_some_and(|nonce| ended.contains(&nonce)) {
+            fs::remove_dir_all(entry.path())?;
+            swept.push(name);
+        }
+    }
+    Ok(swept)
+}
+
 /// Removes the files and folders that a crash left behind, and returns their paths.
 pub fn sweep_leftovers(common_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(common_dir.join("grove")) {

@@ -6,6 +6,7 @@
 //!   sends to a remote).
 //! * [`network`]: the temporary git directory from which calls connect to a remote.
 //! * `remote_options`: how remotes are contacted for one caller.
+//! * `progress`: how far a clone, fetch or checkout is.
 //! * [`processes`]: ends every process that a call started.
 //! * [`lock`]: file locks among Grovekeeper's own processes.
 //! * `durable`: durable writes, and reads that never block.
@@ -17,6 +18,7 @@
 //! * [`links`]: the links between a worktree and git's entry for it.
 //! * [`base`], [`refresh`]: choose the commit that new work starts from, and update bases.
 //! * [`checked_out`]: what is checked out in a worktree now.
+//! * [`diff`]: the changes in a worktree since a commit.
 //! * [`holder`]: finds the worktree that has a branch checked out.
 //! * [`worktree`]: creates a worktree, verifies it and undoes a creation.
 //! * [`include`], [`submodules`]: ignored files and submodules of a new worktree.
@@ -35,6 +37,7 @@ pub mod base;
 pub mod checked_out;
 pub mod clone;
 pub mod command;
+pub mod diff;
 mod durable;
 pub mod error;
 pub mod files;
@@ -47,6 +50,7 @@ pub mod lock;
 pub mod network;
 pub mod parse;
 pub mod processes;
+mod progress;
 pub mod push;
 pub mod quarantine;
 pub mod reading;
@@ -65,6 +69,7 @@ pub mod worktree;
 
 pub use command::{Git, GitLocation, credentials};
 pub use error::GitError;
-pub use remote_options::{RemoteOptions, WaitCallback};
+pub use progress::{GitProgress, ProgressCallback, ProgressPhase, ProgressStep};
+pub use remote_options::RemoteOptions;
 pub use removal::RemovalCheck;
 pub use repository::Repository;

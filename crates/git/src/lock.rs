@@ -22,6 +22,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::processes::signal_all;
 
+/// The time that commands have to end after a request, and again by force.
+const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// A file lock that is held until the value is dropped.
 #[derive(Debug)]
 pub struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] File);
@@ -340,8 +343,10 @@ impl EnvironmentLock {
     /// Ends the commands that run in the environment: first by a request, then by force. Tells
     /// whether this process has the lock exclusively now.
     pub async fn end_commands(&self) -> io::Result<bool> {
-        for (signal, tries) in [(Signal::TERM, 150), (Signal::KILL, 150)] {
-            for _ in 0..tries {
+        for signal in [Signal::TERM, Signal::KILL] {
+            // Finding the processes may itself take a while: the limit is a time, not a number of attempts.
+            let began = Instant::now();
+            while began.elapsed() < COMMAND_END_TIMEOUT {
                 match self.try_alone()? {
                     EnvironmentHolder::Us => return Ok(true),
                     EnvironmentHolder::Mover => {}

@@ -106,12 +106,12 @@ impl RemoteAccess<'_> {
     /// slow.
     pub(crate) async fn run_remote_command(&self, call: GitInvocation<'_>) -> Result<GitOutput, GitError> {
         let call = call.run();
-        let Some(on_wait) = &self.repo.remote_options.on_wait else { return call.await };
+        let Some(progress) = self.repo.git().progress_callback() else { return call.await };
         tokio::pin!(call);
         match tokio::time::timeout(WAIT_NOTICE_DELAY, &mut call).await {
             Ok(done) => done,
             Err(_) => {
-                on_wait.notify_wait(&self.name);
+                progress.report_wait(&self.name);
                 call.await
             }
         }

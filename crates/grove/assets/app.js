@@ -4,12 +4,18 @@
 
 const at = (id) => document.getElementById(id);
 const conversation = document.body.dataset.conversation;
-const [scroll, chat, worktrees, others] = ['scroll', 'chat', 'worktrees', 'others'].map(at);
+const [scroll, chat, worktrees, others, settings] = ['scroll', 'chat', 'worktrees', 'others', 'settings'].map(at);
 const [form, message, send, stop] = ['say', 'message', 'send', 'stop'].map(at);
+// Only with several repositories.
+const [picker, codebase, about] = ['picker', 'codebase', 'about'].map(at);
 const [alertLine, statusLine, announce, dialog] = ['alert', 'status', 'announce', 'dialog'].map(at);
 
 // The address names the conversation, so that loading the page again shows the same one.
-if (!location.search) history.replaceState(null, '', `/?c=${encodeURIComponent(conversation)}`);
+const address = new URLSearchParams(location.search);
+if (!address.has('c')) {
+  address.set('c', conversation);
+  history.replaceState(null, '', `/?${address}`);
+}
 
 // --- one sentence when something goes wrong ------------------------------------------------------
 
@@ -47,7 +53,7 @@ function lookAgain(element, soon = 30) {
 function everything() {
   // An answer may have been missed; if the log has it, what grew until now was it.
   answered = live.length;
-  [chat, worktrees, others].forEach((element) => lookAgain(element));
+  [chat, worktrees, others, settings].forEach((element) => lookAgain(element));
 }
 
 // --- the conversation ----------------------------------------------------------------------------
@@ -80,12 +86,18 @@ function drawLive() {
   });
 }
 
+// What is being done, until an answer grows.
+function working(text) {
+  at('working-text').textContent = text;
+  at('working').hidden = false;
+}
+
 function grow(text) {
   live += text;
   const over = Math.max(0, live.length - LONGEST);
   live = live.slice(over);
   answered = Math.max(0, answered - over);
-  at('working').hidden = false;
+  working('Working…');
   drawLive();
 }
 
@@ -100,6 +112,12 @@ function settleLog(first) {
     answered = 0;
   }
   at('working').hidden = !busy;
+  if (!busy) at('working-text').textContent = 'Working…';
+  if (picker) {
+    const { codebase: chosen, asks } = log.dataset;
+    about.textContent = chosen ? `in ${chosen}` : '';
+    picker.hidden = chosen !== '' || asks === 'true';
+  }
   if (more && !first) {
     const said = [...log.querySelectorAll('.answer .said')].pop();
     announce.textContent = said ? said.textContent.slice(0, 500) : '';
@@ -136,11 +154,13 @@ function showOwn(text) {
 
 async function say(text) {
   alertLine.textContent = '';
+  const body = { message: text };
+  if (picker && !picker.hidden && codebase.value) body.codebase = codebase.value;
   try {
     const answer = await fetch(`/api/conversations/${encodeURIComponent(conversation)}/messages`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ message: text }),
+      body: JSON.stringify(body),
     });
     if (!answer.ok) complain(sentenceOf(await answer.text()));
     return answer.ok;
@@ -176,6 +196,16 @@ form.addEventListener('submit', async (event) => {
   message.value = message.value ? `${text}\n${message.value}` : text;
   weigh();
 });
+// A button of a question: its text is the answer.
+chat.addEventListener('click', (event) => {
+  const option = event.target.closest('[data-option]');
+  if (!option) return;
+  const text = option.dataset.option;
+  option.closest('.options').remove();
+  showOwn(text);
+  say(text);
+  message.focus();
+});
 stop.addEventListener('click', () => {
   say('/stop');
   message.focus();
@@ -208,12 +238,14 @@ function connect() {
   });
   on('delta', (event) => { if (ours(event)) grow(event.text); });
   on('step', (event) => { if (ours(event)) grow(`${live === '' || live.endsWith('\n') ? '' : '\n'}· ${event.text}\n`); });
+  on('progress', (event) => { if (ours(event)) working(event.text); });
   on('said', (event) => {
     if (!ours(event)) return;
     answered = live.length;
     lookAgain(chat);
   });
   on('worktrees', () => lookAgain(worktrees, 150));
+  on('settings', () => lookAgain(settings));
   on('lagged', everything);
 }
 
@@ -230,7 +262,7 @@ document.addEventListener('visibilitychange', () => {
 // Another process may work on the conversation, of which this server's stream tells nothing.
 setInterval(() => { if (!at('working').hidden && !document.hidden) lookAgain(chat); }, 5000);
 
-// --- removing ------------------------------------------------------------------------------------
+// --- dialogs -------------------------------------------------------------------------------------
 
 let opener = null;
 
@@ -248,11 +280,11 @@ document.body.addEventListener('htmx:afterSwap', ({ detail }) => {
 });
 // Not asked for by the button itself: the list may be renewed meanwhile, and the button with it.
 worktrees.addEventListener('click', (event) => {
-  const button = event.target.closest('[data-plan]');
+  const button = event.target.closest('[data-dialog]');
   if (!button) return;
   opener = button.id;
   alertLine.textContent = '';
-  htmx.ajax('GET', button.dataset.plan, { target: '#dialog', swap: 'innerHTML' });
+  htmx.ajax('GET', button.dataset.dialog, { target: '#dialog', swap: 'innerHTML' });
 });
 // The list may have been renewed meanwhile, so the button is found by its name.
 dialog.addEventListener('close', () => {

@@ -2,9 +2,12 @@
 
 mod api_json;
 mod cli;
+mod columns;
 mod log;
 mod output;
+mod pager;
 mod server;
+mod words;
 
 use std::process::ExitCode;
 

@@ -12,13 +12,23 @@ use std::time::Duration;
 use anstream::eprintln;
 use comfy_table::{ContentArrangement, presets};
 use grove_environments::problem::Problem;
-use grove_model::{Moment, State, human_size};
+use grove_environments::words::done;
+use grove_git::{GitProgress, ProgressCallback};
+use grove_model::{Moment, Span, State, UserText, human_size};
 use indicatif::{ProgressBar, ProgressStyle};
 use owo_colors::OwoColorize;
 use serde::Serialize;
 
-fn on_terminal() -> bool {
+use crate::api_json::ErrorJson;
+use crate::columns::{CellStyle, TableWidth};
+
+pub fn on_terminal() -> bool {
     std::io::stdout().is_terminal()
+}
+
+/// Tells whether the standard output shows colours: on a terminal, unless the person switched them off.
+pub fn colours_wanted() -> bool {
+    on_terminal() && anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
 }
 
 pub fn print_line(text: &str) {
@@ -26,13 +36,23 @@ pub fn print_line(text: &str) {
     exit_if_write_failed(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
-/// Prints a sentence; text in `backticks` is emphasized on a terminal.
-pub fn print_sentence(text: &str) {
-    let styled = |(index, part): (usize, &str)| match index % 2 {
-        0 => part.to_owned(),
-        _ => style_strong(&format!("`{part}`")),
+/// Prints a text; code and commands are emphasized on a terminal.
+pub fn print_text(text: &UserText) {
+    let styled = |span: Span<'_>| match span {
+        Span::Plain(text) | Span::Strong(text) => text.to_owned(),
+        Span::Code(code) => style_strong(&format!("`{code}`")),
+        Span::Command(command) => style_strong(&format!("`{}`", command.for_terminal())),
     };
-    print_line(&text.split('`').enumerate().map(styled).collect::<String>());
+    print_line(&text.spans().into_iter().map(styled).collect::<String>());
+}
+
+/// Returns the room for a table: the width of the terminal, or all that it needs anywhere else.
+pub fn table_width() -> TableWidth {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok().filter(|size| size.ws_col > 0);
+    match size.filter(|_| on_terminal()) {
+        Some(size) => TableWidth::Terminal(usize::from(size.ws_col)),
+        None => TableWidth::Unlimited,
+    }
 }
 
 pub fn print_bytes(bytes: &[u8]) {
@@ -76,14 +96,15 @@ pub fn print_json(value: &impl Serialize) {
 /// Prints a problem and returns the exit code: 2 for wrong usage, 1 for everything else.
 pub fn report_problem(problem: &Problem, json_wanted: bool) -> ExitCode {
     if json_wanted {
-        print_json(&serde_json::json!({ "error": problem }));
+        print_json(&ErrorJson::from(problem.clone()));
     } else {
-        eprintln!("{} {}", "error:".red().bold(), problem.message);
+        eprintln!("{} {}", "error:".red().bold(), problem.message.for_terminal());
         for reason in &problem.reasons {
-            eprintln!("  {} {} {}", "-".red(), reason.message, reason.hint.dimmed());
+            let (message, hint) = (reason.message.for_terminal(), reason.hint.for_terminal());
+            eprintln!("  {} {message} {}", "-".red(), hint.dimmed());
         }
         if !problem.hint.is_empty() {
-            eprintln!("{} {}", "help:".cyan(), problem.hint);
+            eprintln!("{} {}", "help:".cyan(), problem.hint.for_terminal());
         }
     }
     let usage = matches!(problem.code, "usage" | "bad_branch_name" | "bad_work" | "bad_name");
@@ -95,7 +116,12 @@ pub fn report_problem(problem: &Problem, json_wanted: bool) -> ExitCode {
 }
 
 pub fn print_warning(text: &str) {
-    eprintln!("{} {text}", "warning:".yellow().bold());
+    eprintln!("{} {}", "warning:".yellow().bold(), UserText::from(text).for_terminal());
+}
+
+/// Prints a remark to the standard error.
+pub fn print_note(text: &str) {
+    eprintln!("{}", UserText::from(text).for_terminal().dimmed());
 }
 
 pub fn style_strong(text: &str) -> String {
@@ -107,28 +133,39 @@ pub fn style_dim(text: &str) -> String {
 }
 
 pub fn style_state(state: State) -> String {
-    let word = state.as_str();
-    if !on_terminal() {
-        return word.to_owned();
-    }
+    let cell = state_style(state);
+    if on_terminal() { cell.apply(state.as_str()) } else { state.to_string() }
+}
+
+/// Returns the colour of a state.
+pub fn state_style(state: State) -> CellStyle {
     match state {
-        State::Failed | State::Broken | State::Missing => word.red().to_string(),
-        State::Dirty => word.yellow().to_string(),
-        State::Creating | State::Merging => word.cyan().to_string(),
-        State::Merged | State::Active => word.green().to_string(),
-        State::Fresh => word.blue().to_string(),
-        State::Stale | State::Hibernated => word.dimmed().to_string(),
+        State::Failed | State::Broken | State::Missing => CellStyle::Red,
+        State::Dirty => CellStyle::Yellow,
+        State::Creating | State::Merging => CellStyle::Cyan,
+        State::Merged | State::Active => CellStyle::Green,
+        State::Fresh => CellStyle::Blue,
+        State::Stale | State::Hibernated => CellStyle::Dim,
     }
 }
 
-/// Formats a time: `3 min ago` on a terminal, the full time anywhere else.
+/// Formats a time: `3 min ago` on a terminal, `2026-11-17T09:30Z` anywhere else.
 pub fn format_ago(moment: Moment) -> String {
-    if on_terminal() { format!("{} ago", Moment::now().age_since(moment)) } else { moment.to_string() }
+    if on_terminal() { format!("{} ago", Moment::now().age_since(moment)) } else { format_minute(moment) }
 }
 
-/// Formats an age: `3 days old` on a terminal, the full time anywhere else.
+/// Formats an age: `3 days old` on a terminal, `of 2026-11-17T09:30Z` anywhere else.
 pub fn format_age(moment: Moment) -> String {
-    if on_terminal() { format!("{} old", Moment::now().age_since(moment)) } else { format!("of {moment}") }
+    if on_terminal() {
+        format!("{} old", Moment::now().age_since(moment))
+    } else {
+        format!("of {}", format_minute(moment))
+    }
+}
+
+/// Formats a time to the minute, without spaces, so that a script can split the columns.
+fn format_minute(moment: Moment) -> String {
+    format!("{}Z", moment.to_string().chars().take(16).collect::<String>())
 }
 
 /// Formats a size: `1.2 MiB`, or nothing if it is unknown.
@@ -195,12 +232,29 @@ pub fn start_spinner(message: &'static str, json_wanted: bool) -> ProgressBar {
 }
 
 /// Shows the reason for a wait: beside the spinner, or in a line of its own where there is no spinner.
-pub fn show_wait_reason(spinner: &ProgressBar, text: String) {
+pub fn show_wait_reason(spinner: &ProgressBar, text: &UserText) {
     if spinner.is_hidden() {
-        eprintln!("{text}");
+        eprintln!("{}", text.for_terminal());
     } else {
-        spinner.set_message(text);
+        spinner.set_message(text.for_terminal());
     }
+}
+
+/// Shows the progress of clones, fetches and checkouts in the place of the spinner.
+pub fn progress_callback(spinner: &ProgressBar) -> ProgressCallback {
+    let spinner = spinner.clone();
+    ProgressCallback::new(move |progress| match progress {
+        GitProgress::WaitingFor { remote } => show_wait_reason(&spinner, &done::waiting_for_remote(&remote)),
+        GitProgress::Step(step) => {
+            if spinner.length().is_none() {
+                let style = ProgressStyle::with_template("{bar:24} {msg}");
+                spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+                spinner.set_length(100);
+            }
+            spinner.set_position(step.percent.into());
+            spinner.set_message(done::progress_text(&step));
+        }
+    })
 }
 
 /// Shows a progress bar while a person waits.

@@ -120,6 +120,17 @@ words!(
 );
 
 words!(
+    /// An operation of git that was begun in a worktree and not finished.
+    GitOperation, "operation of git" {
+        Merge = "merge",
+        Rebase = "rebase",
+        CherryPick = "cherry-pick",
+        Revert = "revert",
+        Bisect = "bisect",
+    }
+);
+
+words!(
     /// The evidence that the work of an environment is in its base.
     MergeMethod, "way of being merged" {
         Ancestor = "ancestor",
@@ -208,6 +219,9 @@ pub struct EnvironmentMetadata {
     pub pr: Option<PullRequestInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_script: Option<InitScript>,
+    /// The work in a few words, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// The isolated environment of one work.

@@ -34,7 +34,7 @@ pub enum IncomingPayload {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<String>,
         #[serde(default)]
-        hints: WorkHints,
+        hints: Box<WorkHints>,
     },
     /// The issue, pull request or thread was closed.
     Closed { merged: bool },
@@ -67,6 +67,9 @@ pub struct WorkHints {
     #[serde(rename = "linkedPRs", deserialize_with = "or_null")]
     pub linked_prs: Vec<u64>,
     pub suggested_branch: Option<BranchName>,
+    /// The title of the issue or pull request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The known facts about the pull request itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<Box<PullRequestInfo>>,

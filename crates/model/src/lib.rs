@@ -8,15 +8,17 @@ mod environment;
 mod folder;
 mod ids;
 mod incoming;
+mod message;
 mod owner;
 mod removal;
 mod time;
+mod user_text;
 mod work;
 
 pub use branch::{BranchName, BranchNameError};
 pub use environment::{
-    AdoptedFrom, Codebase, Environment, EnvironmentMetadata, InitScript, InitStatus, MergeMethod, PullRequestInfo,
-    State, Status, UnknownWordError,
+    AdoptedFrom, Codebase, Environment, EnvironmentMetadata, GitOperation, InitScript, InitStatus, MergeMethod,
+    PullRequestInfo, State, Status, UnknownWordError,
 };
 pub use folder::FolderName;
 pub use ids::{
@@ -24,9 +26,11 @@ pub use ids::{
     RepositoryFolders,
 };
 pub use incoming::{IncomingEvent, IncomingPayload, RepositoryHint, WorkHints, is_of_this_machine};
+pub use message::{Choice, EventOutcome, MessageStatus, OutboxKind};
 pub use owner::{ParseOwnerError, ProcessOwner};
-pub use removal::{Question, RemovalAnswer};
+pub use removal::{Question, RemovalAnswer, TrashPhase};
 pub use time::Moment;
+pub use user_text::{CommandHint, Span, UserText};
 pub use work::{PullRequestHead, Work, WorkError, WorkKey, WorkKind};
 
 use sha2::{Digest, Sha256};

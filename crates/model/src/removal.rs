@@ -1,4 +1,4 @@
-//! The questions to answer before an environment is removed.
+//! The questions to answer before an environment is removed, and the progress of its removal.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,17 @@ impl Question {
         self == Question::NestedWorktree
     }
 }
+
+words!(
+    /// The progress of a removal or an undo.
+    TrashPhase, "phase of a removal" {
+        /// On its way into the trash.
+        Moving = "moving",
+        Kept = "kept",
+        /// On its way back.
+        Returning = "returning",
+    }
+);
 
 /// The answer to a question. An unknown answer does not count as a no.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

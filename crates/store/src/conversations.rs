@@ -42,7 +42,7 @@ macro_rules! conversations {
     ($rest:literal) => {
         concat!(
             "SELECT id, platform_type, platform_conversation_id, codebase_id, cwd, isolation_env_id, ai_assistant_type, \
-             last_activity_at, removed_branch FROM remote_agent_conversations ",
+             last_activity_at, removed_branch, title FROM remote_agent_conversations ",
             $rest
         )
     };
@@ -81,6 +81,8 @@ pub struct Conversation {
     pub last_activity_at: Option<Moment>,
     /// The branch of its former worktree, which was removed; the conversation is told at its next message.
     pub removed_branch: Option<String>,
+    /// The conversation in a few words.
+    pub title: Option<String>,
 }
 
 impl Conversation {
@@ -296,5 +298,6 @@ fn read_conversation(row: &AnyRow) -> Result<Conversation, StoreError> {
         agent: row.optional_text("ai_assistant_type")?,
         last_activity_at: row.parse_optional("last_activity_at")?,
         removed_branch: row.optional_text("removed_branch")?,
+        title: row.optional_text("title")?,
     })
 }

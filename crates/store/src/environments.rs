@@ -378,6 +378,28 @@ impl Store {
     /// Stores the known facts about an environment's pull request, and links the environment with it.
     pub async fn keep_pull_request(&self, id: EnvironmentId, pr: &PullRequestInfo) -> Result<(), StoreError> {
         self.link_environment(id, WorkKind::Pr, pr.number).await?;
+        let change = |metadata: &EnvironmentMetadata| {
+            let is_news = !metadata.pr.as_ref().is_some_and(|known| pr.is_outdated_by(known));
+            is_news.then(|| EnvironmentMetadata { pr: Some(pr.clone()), ..metadata.clone() })
+        };
+        self.change_metadata(id, change).await
+    }
+
+    /// Gives an environment a title, unless it has one.
+    pub async fn title_environment(&self, id: EnvironmentId, title: &str) -> Result<(), StoreError> {
+        let change = |metadata: &EnvironmentMetadata| {
+            let is_first = metadata.title.is_none();
+            is_first.then(|| EnvironmentMetadata { title: Some(title.to_owned()), ..metadata.clone() })
+        };
+        self.change_metadata(id, change).await
+    }
+
+    /// Replaces the metadata of an environment; `None` leaves them as they are.
+    async fn change_metadata(
+        &self,
+        id: EnvironmentId,
+        change: impl Fn(&EnvironmentMetadata) -> Option<EnvironmentMetadata>,
+    ) -> Result<(), StoreError> {
         self.retry_while_disconnected(|| async {
             // Another process may write other metadata at the same moment.
             for _ in 0..100 {
@@ -386,12 +408,9 @@ impl Store {
                 let Some(row) = found else { return Ok(()) };
                 let row = RowReader { row: &row, table: "remote_agent_isolation_environments" };
                 let old = row.required_text("metadata")?;
-                let mut metadata: EnvironmentMetadata =
+                let metadata =
                     serde_json::from_str(&old).map_err(|error| row.invalid_value_error("metadata", &error))?;
-                if metadata.pr.as_ref().is_some_and(|known| pr.is_outdated_by(known)) {
-                    return Ok(());
-                }
-                metadata.pr = Some(pr.clone());
+                let Some(metadata) = change(&metadata) else { return Ok(()) };
                 let new = serde_json::to_string(&metadata).map_err(|error| StoreError::Other(error.to_string()))?;
                 let keep = sqlx::query(UPDATE_ENVIRONMENT_METADATA).bind(id.to_string()).bind(old).bind(new);
                 let kept = keep.bind(Moment::now().to_string()).execute(&self.pool).await?;

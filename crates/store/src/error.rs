@@ -41,7 +41,9 @@ impl StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
+            // Without "error communicating with database", which says no more.
+            sqlx::Error::Io(cause) => StoreError::Unreachable(cause.to_string()),
+            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
                 StoreError::Unreachable(error.to_string())
             }
             sqlx::Error::Database(database) => match database.code().as_deref() {

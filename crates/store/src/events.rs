@@ -1,7 +1,7 @@
 //! `grove_events` and `grove_marks`: raw events from platforms, stored before any handler reads them, and the
 //! position up to which each platform was read.
 
-use grove_model::{MessageId, Moment, ProcessOwner};
+use grove_model::{EventOutcome, MessageId, Moment, ProcessOwner};
 
 use crate::row::RowReader;
 use crate::{Store, StoreError};
@@ -131,10 +131,14 @@ impl Store {
         .await
     }
 
-    /// Marks an event as handled; `well` tells whether it succeeded. `outcome` describes the result.
-    pub async fn event_done(&self, event: MessageId, well: bool, outcome: &str) -> Result<(), StoreError> {
-        let status = if well { "done" } else { "failed" };
-        self.write_event(FINISH_EVENT, event, status.to_owned(), outcome).await
+    /// Marks an event as handled, and records a description of the result.
+    pub async fn finish_event(
+        &self,
+        event: MessageId,
+        outcome: EventOutcome,
+        description: &str,
+    ) -> Result<(), StoreError> {
+        self.write_event(FINISH_EVENT, event, outcome.to_string(), description).await
     }
 
     /// Postpones an event until `not_before`.

@@ -2,7 +2,9 @@
 //!
 //! A message is in the store before its sender is told that it was accepted.
 
-use grove_model::{CodebaseId, ConversationId, EnvironmentId, IncomingEvent, IncomingPayload, MessageId, Moment};
+use grove_model::{
+    CodebaseId, ConversationId, EnvironmentId, IncomingEvent, IncomingPayload, MessageId, MessageStatus, Moment,
+};
 use sqlx::any::AnyRow;
 
 use crate::conversations::CONVERSATIONS_TABLE;
@@ -11,16 +13,17 @@ use crate::{ConversationRef, Store, StoreError};
 
 /// Also makes two messages of one conversation wait for each other. A new conversation begins with the named
 /// codebase, and an existing one with neither codebase nor folder gets it. Otherwise a new thread begins with
-/// the codebase and agent of its channel.
+/// the codebase and agent of its channel. The first title stays.
 const UPSERT_CONVERSATION: &str = "INSERT INTO remote_agent_conversations \
      (id, platform_type, platform_conversation_id, parent_conversation_id, codebase_id, ai_assistant_type, \
-      last_activity_at, created_at, updated_at) \
+      last_activity_at, created_at, updated_at, title) \
      VALUES ($1, $2, $3, $4, \
        COALESCE($6, (SELECT p.codebase_id FROM remote_agent_conversations p WHERE p.platform_type = $2 AND p.platform_conversation_id = $4)), \
        (SELECT p.ai_assistant_type FROM remote_agent_conversations p WHERE p.platform_type = $2 AND p.platform_conversation_id = $4), \
-       $5, $5, $5) \
+       $5, $5, $5, $7) \
      ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
      SET last_activity_at = excluded.last_activity_at, updated_at = excluded.updated_at, \
+       title = COALESCE(remote_agent_conversations.title, excluded.title), \
        codebase_id = CASE WHEN remote_agent_conversations.cwd IS NULL \
          THEN COALESCE(remote_agent_conversations.codebase_id, $6) ELSE remote_agent_conversations.codebase_id END \
      RETURNING id";
@@ -50,6 +53,12 @@ const RETRYABLE_MESSAGES: &str = messages!(
     "WHERE conversation_id = $1 AND seq < $2 AND status IN ('interrupted', 'failed') ORDER BY seq DESC LIMIT 50"
 );
 pub(crate) const MESSAGE_TO_STOP: &str = "SELECT id FROM grove_inbox WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running' AND stop = 1";
+/// A message is kept until an agent has run since: from then on, other things were said.
+const KEPT_MESSAGES: &str = messages!(
+    "WHERE conversation_id = $1 AND status = 'asked' AND seq < $2 AND NOT EXISTS (SELECT 1 FROM grove_inbox later \
+       WHERE later.conversation_id = $1 AND later.seq > grove_inbox.seq AND later.seq < $2 AND later.agent_at IS NOT NULL) \
+     ORDER BY seq"
+);
 const RECENT_EXCHANGES: &str = "SELECT i.id AS id, i.event AS event, o.text AS answer FROM grove_inbox i \
      LEFT JOIN grove_outbox o ON o.inbox_id = i.id AND o.kind = 'answer' \
      WHERE i.conversation_id = $1 AND i.seq < $2 ORDER BY i.seq DESC LIMIT $3";
@@ -86,7 +95,7 @@ pub struct InboxMessage {
     pub seq: i64,
     pub user: Option<String>,
     pub event: IncomingPayload,
-    pub status: String,
+    pub status: MessageStatus,
     pub tries: i64,
     /// The time at which an agent was started for it.
     pub agent_at: Option<Moment>,
@@ -130,12 +139,14 @@ impl Store {
         .await
     }
 
-    /// Accepts an incoming event. If its conversation has neither codebase nor folder, it gets this codebase.
+    /// Accepts an incoming event. If its conversation has neither codebase nor folder, it gets this codebase;
+    /// if it has no title, it gets this one.
     pub async fn accept_about(
         &self,
         incoming: &IncomingEvent,
         overtakes: bool,
         codebase: Option<CodebaseId>,
+        title: Option<&str>,
     ) -> Result<AcceptedMessage, StoreError> {
         let (message, fresh) = (MessageId::new(), ConversationId::new());
         let event = serde_json::to_string(&incoming.event).map_err(|error| StoreError::Other(error.to_string()))?;
@@ -149,6 +160,7 @@ impl Store {
                 .bind(incoming.parent.clone())
                 .bind(now.clone())
                 .bind(codebase.map(|codebase| codebase.to_string()))
+                .bind(title.map(str::to_owned))
                 .fetch_one(&mut *transaction)
                 .await?;
             let conversation: ConversationId = RowReader { row: &row, table: CONVERSATIONS_TABLE }.parse("id")?;
@@ -229,13 +241,27 @@ impl Store {
 
     /// Returns the messages before `seq` that were interrupted or failed, the last one first.
     pub async fn cut_short(&self, conversation: ConversationId, before: i64) -> Result<Vec<InboxMessage>, StoreError> {
+        self.messages_before(RETRYABLE_MESSAGES, conversation, before).await
+    }
+
+    /// Returns the messages before `seq` that wait for the answer to a question, in their order.
+    pub async fn kept_messages(
+        &self,
+        conversation: ConversationId,
+        before: i64,
+    ) -> Result<Vec<InboxMessage>, StoreError> {
+        self.messages_before(KEPT_MESSAGES, conversation, before).await
+    }
+
+    async fn messages_before(
+        &self,
+        statement: &'static str,
+        conversation: ConversationId,
+        before: i64,
+    ) -> Result<Vec<InboxMessage>, StoreError> {
         self.retry_while_disconnected(|| async {
-            let rows = sqlx::query(RETRYABLE_MESSAGES)
-                .bind(conversation.to_string())
-                .bind(before)
-                .fetch_all(&self.pool)
-                .await?;
-            rows.iter().map(read_message).collect()
+            let query = sqlx::query(statement).bind(conversation.to_string()).bind(before);
+            query.fetch_all(&self.pool).await?.iter().map(read_message).collect()
         })
         .await
     }
@@ -290,9 +316,10 @@ impl Store {
             let (mut running, mut waiting) = (0, 0);
             for row in &sqlx::query(OPEN_MESSAGE_COUNTS).fetch_all(&self.pool).await? {
                 let row = RowReader { row, table: INBOX_TABLE };
-                match row.required_text("status")?.as_str() {
-                    "running" => running = row.required_number("many")?,
-                    _ => waiting = row.required_number("many")?,
+                match row.parse("status")? {
+                    MessageStatus::Running => running = row.required_number("many")?,
+                    MessageStatus::Waiting => waiting = row.required_number("many")?,
+                    ended => return Err(row.invalid_value_error("status", &ended)),
                 }
             }
             Ok((running, waiting))
@@ -313,7 +340,7 @@ pub(crate) fn read_message(row: &AnyRow) -> Result<InboxMessage, StoreError> {
         seq: row.required_number("seq")?,
         user: row.optional_text("user_name")?,
         event,
-        status: row.required_text("status")?,
+        status: row.parse("status")?,
         tries: row.required_number("tries")?,
         agent_at: row.parse_optional("agent_at")?,
         received_at: row.parse("received_at")?,

@@ -21,6 +21,8 @@ const MIGRATION_STEPS: &[(i64, &str, &str)] = &[
     (8, "usage", include_str!("../migrations/0008_usage.sql")),
     (9, "platforms", include_str!("../migrations/0009_platforms.sql")),
     (10, "browser_sessions", include_str!("../migrations/0010_browser_sessions.sql")),
+    (11, "choices", include_str!("../migrations/0011_choices.sql")),
+    (12, "titles", include_str!("../migrations/0012_titles.sql")),
 ];
 
 fn build_migrator() -> Migrator {

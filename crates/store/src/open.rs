@@ -13,6 +13,9 @@ use crate::{Store, StoreError, migrations, private};
 /// A database up to this size is checked completely each time it is opened; that costs a millisecond.
 const MAX_FULL_CHECK_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The time between two attempts to reach a PostgreSQL.
+const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     Sqlite,
@@ -43,6 +46,8 @@ impl Engine {
 pub struct StoreOptions {
     /// The time to wait for another process that has the store locked.
     pub busy_timeout: Duration,
+    /// The time to retry a PostgreSQL that cannot be reached when the store is opened.
+    pub connect_timeout: Duration,
     /// The time to retry after a lost connection.
     pub patience: Duration,
     pub connections: u32,
@@ -50,7 +55,12 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { busy_timeout: Duration::from_secs(5), patience: Duration::from_secs(10), connections: 4 }
+        Self {
+            busy_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(3),
+            patience: Duration::from_secs(10),
+            connections: 4,
+        }
     }
 }
 
@@ -107,6 +117,7 @@ impl Store {
 
     async fn open_postgres(url: &str, options: StoreOptions) -> Result<Self, StoreError> {
         let lock_timeout = format!("SET lock_timeout = {}", options.busy_timeout.as_millis());
+        let set_first = sqlx::AssertSqlSafe(lock_timeout.clone());
         let pool = AnyPoolOptions::new()
             .max_connections(options.connections)
             .acquire_timeout(Duration::from_secs(5))
@@ -117,21 +128,42 @@ impl Store {
             .after_release(|connection, _| Box::pin(is_reusable(connection)))
             .connect_lazy(url)
             .map_err(|_| StoreError::BadAddress("postgres://…".to_owned()))?;
-        let store = Self { pool, engine: Engine::Postgres, file: None, patience: options.patience };
-        store
-            .retry_while_disconnected(|| async {
-                let mut connection = store.pool.acquire().await.map_err(|error| match error {
-                    // Waiting does not help against a wrong name or password.
-                    sqlx::Error::Database(database) if !database.is_transient_in_connect_phase() => {
-                        StoreError::Other(database.message().to_owned())
-                    }
-                    other => other.into(),
-                })?;
-                migrations::migrate_schema(&mut connection, Engine::Postgres).await
-            })
-            .await?;
-        Ok(store)
+        let mut first = connect_to_postgres(url, options.connect_timeout).await?;
+        first.execute(set_first).await?;
+        let migrated = migrations::migrate_schema(&mut first, Engine::Postgres).await;
+        let closed = first.close().await;
+        migrated?;
+        closed?;
+        Ok(Self { pool, engine: Engine::Postgres, file: None, patience: options.patience })
     }
+}
+
+/// Connects to a PostgreSQL, and retries one that cannot be reached for `limit`. A pool would do that too, but
+/// report only that it timed out, not why.
+async fn connect_to_postgres(url: &str, limit: Duration) -> Result<AnyConnection, StoreError> {
+    let mut cause = None;
+    let connecting = async {
+        loop {
+            let error = match AnyConnection::connect(url).await {
+                Ok(connection) => return Ok(connection),
+                // It starts or stops, or has too many connections at the moment.
+                Err(sqlx::Error::Database(database)) if database.is_transient_in_connect_phase() => {
+                    StoreError::Unreachable(database.message().to_owned())
+                }
+                // Waiting does not help against a wrong name or password.
+                Err(sqlx::Error::Database(database)) => StoreError::Other(database.message().to_owned()),
+                Err(other) => other.into(),
+            };
+            if !error.is_lost_connection() {
+                return Err(error);
+            }
+            cause = Some(error);
+            tokio::time::sleep(CONNECT_RETRY_INTERVAL).await;
+        }
+    };
+    let connected = tokio::time::timeout(limit, connecting).await;
+    let silent = || StoreError::Unreachable(format!("it did not answer within {} s", limit.as_secs()));
+    connected.unwrap_or_else(|_| Err(cause.unwrap_or_else(silent)))
 }
 
 /// Tells whether a connection may be used again; otherwise the pool closes it.

@@ -1,8 +1,6 @@
 //! `grove_outbox`: messages to people.
 
-use std::str::FromStr;
-
-use grove_model::{ConversationId, MessageId, Moment};
+use grove_model::{Choice, ConversationId, MessageId, Moment, OutboxKind};
 use sqlx::any::{Any, AnyRow};
 
 use crate::row::RowReader;
@@ -13,46 +11,19 @@ pub(crate) type StoreTransaction<'a> = sqlx::Transaction<'a, Any>;
 /// The columns of an outbox entry, listed once.
 macro_rules! said {
     ($rest:literal) => {
-        concat!("SELECT id, kind, text, created_at, inbox_id FROM grove_outbox ", $rest)
+        concat!("SELECT id, kind, text, created_at, inbox_id, choice FROM grove_outbox ", $rest)
     };
 }
 
 /// Answers to messages from an adapter of this machine are read from this table; all others are sent.
-const INSERT_OUTBOX_ENTRY: &str = "INSERT INTO grove_outbox (id, conversation_id, seq, inbox_id, kind, text, created_at, via) \
-     VALUES ($1, $2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM grove_outbox WHERE conversation_id = $2), $3, $4, $5, $6, \
+const INSERT_OUTBOX_ENTRY: &str = "INSERT INTO grove_outbox (id, conversation_id, seq, inbox_id, kind, text, created_at, choice, via) \
+     VALUES ($1, $2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM grove_outbox WHERE conversation_id = $2), $3, $4, $5, $6, $7, \
        (SELECT i.via FROM grove_inbox i WHERE i.id = $3 AND i.via NOT IN ('web', 'cli', 'test')))";
 const OUTBOX_ENTRY_EXISTS: &str = "SELECT id FROM grove_outbox WHERE id = $1";
 const TOUCH_CONVERSATION: &str = "UPDATE remote_agent_conversations SET updated_at = $2 WHERE id = $1";
 const OUTBOX_OF_CONVERSATION: &str = said!("WHERE conversation_id = $1 ORDER BY seq");
 const OUTBOX_OF_MESSAGE: &str = said!("WHERE conversation_id = $1 AND inbox_id = $2 ORDER BY seq");
 const DELETE_OUTBOX_ENTRIES: &str = "DELETE FROM grove_outbox WHERE conversation_id = $1";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutboxKind {
-    /// A message during the work, before the answer.
-    Notice,
-    /// The answer to a message.
-    Answer,
-}
-
-impl FromStr for OutboxKind {
-    type Err = String;
-    fn from_str(word: &str) -> Result<Self, String> {
-        let all = [OutboxKind::Notice, OutboxKind::Answer];
-        all.into_iter()
-            .find(|manner| manner.as_str() == word)
-            .ok_or_else(|| format!("`{word}` is no manner of speaking"))
-    }
-}
-
-impl OutboxKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            OutboxKind::Notice => "notice",
-            OutboxKind::Answer => "answer",
-        }
-    }
-}
 
 /// A message to people.
 #[derive(Clone, Debug)]
@@ -61,6 +32,27 @@ pub struct OutboxEntry {
     pub text: String,
     pub at: Moment,
     pub message: Option<MessageId>,
+    /// The question that the text asks, if it has a fixed set of answers.
+    pub choice: Option<Choice>,
+}
+
+/// A message to people that is to be written. Its id is chosen before the first attempt: a retry after a lost
+/// answer recognizes its own row by it.
+pub(crate) struct NewOutboxEntry<'a> {
+    id: MessageId,
+    manner: OutboxKind,
+    text: &'a str,
+    choice: Option<&'a Choice>,
+}
+
+impl<'a> NewOutboxEntry<'a> {
+    pub fn new(manner: OutboxKind, text: &'a str) -> Self {
+        Self { id: MessageId::new(), manner, text, choice: None }
+    }
+
+    pub fn with_choice(self, choice: Option<&'a Choice>) -> Self {
+        Self { choice, ..self }
+    }
 }
 
 impl Store {
@@ -103,23 +95,24 @@ pub(crate) async fn touch_conversation(
 
 pub(crate) async fn insert_outbox_entry(
     transaction: &mut StoreTransaction<'_>,
-    id: MessageId,
     conversation: ConversationId,
     message: MessageId,
-    manner: OutboxKind,
-    text: &str,
+    entry: &NewOutboxEntry<'_>,
 ) -> Result<(), StoreError> {
-    let known = sqlx::query(OUTBOX_ENTRY_EXISTS).bind(id.to_string()).fetch_optional(&mut **transaction).await?;
+    let choice = entry.choice.map(serde_json::to_string).transpose();
+    let choice = choice.map_err(|error| StoreError::Other(error.to_string()))?;
+    let known = sqlx::query(OUTBOX_ENTRY_EXISTS).bind(entry.id.to_string()).fetch_optional(&mut **transaction).await?;
     if known.is_some() {
         return Ok(());
     }
     sqlx::query(INSERT_OUTBOX_ENTRY)
-        .bind(id.to_string())
+        .bind(entry.id.to_string())
         .bind(conversation.to_string())
         .bind(message.to_string())
-        .bind(manner.as_str())
-        .bind(text.to_owned())
+        .bind(entry.manner.as_str())
+        .bind(entry.text.to_owned())
         .bind(Moment::now().to_string())
+        .bind(choice)
         .execute(&mut **transaction)
         .await?;
     Ok(())
@@ -127,10 +120,12 @@ pub(crate) async fn insert_outbox_entry(
 
 fn read_said(row: &AnyRow) -> Result<OutboxEntry, StoreError> {
     let row = RowReader { row, table: "grove_outbox" };
+    let choice = row.optional_text("choice")?.map(|choice| serde_json::from_str(&choice)).transpose();
     Ok(OutboxEntry {
         manner: row.parse("kind")?,
         text: row.required_text("text")?,
         at: row.parse("created_at")?,
         message: row.parse_optional("inbox_id")?,
+        choice: choice.map_err(|error| row.invalid_value_error("choice", &error))?,
     })
 }

@@ -1,9 +1,9 @@
 //! The outbox entries that are still to be sent to their platform, and the processes that send them.
 
-use grove_model::{MessageId, Moment, ProcessOwner};
+use grove_model::{MessageId, Moment, OutboxKind, ProcessOwner};
 
 use crate::row::RowReader;
-use crate::{OutboxKind, Store, StoreError};
+use crate::{Store, StoreError};
 
 // The query repeats the condition of the index `unsent` word for word, or SQLite does not see that it may use
 // the index.

@@ -1,6 +1,6 @@
 //! `grove_trash`: removals and undos; each begins and ends in one transaction with the record
 
-use grove_model::{CodebaseId, EnvironmentId, Moment, ProcessOwner, Status};
+use grove_model::{CodebaseId, EnvironmentId, Moment, ProcessOwner, Status, TrashPhase};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Transaction};
 
@@ -49,28 +49,6 @@ const TRASH_OF_CODEBASE: &str = select!(
     "JOIN remote_agent_isolation_environments e ON e.id = t.environment_id \
      WHERE e.codebase_id = $1 ORDER BY t.removed_at, t.environment_id"
 );
-
-/// The progress of a removal or an undo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrashPhase {
-    /// On its way into the trash.
-    Moving,
-    Kept,
-    /// On its way back.
-    Returning,
-}
-
-impl std::str::FromStr for TrashPhase {
-    type Err = String;
-    fn from_str(word: &str) -> Result<Self, String> {
-        match word {
-            "moving" => Ok(TrashPhase::Moving),
-            "kept" => Ok(TrashPhase::Kept),
-            "returning" => Ok(TrashPhase::Returning),
-            other => Err(format!("`{other}` is not a known phase")),
-        }
-    }
-}
 
 /// One environment in the trash.
 #[derive(Clone, Debug)]
@@ -175,7 +153,7 @@ impl Store {
                 let unbind = sqlx::query(UNBIND_CONVERSATIONS).bind(id.to_string()).bind(Moment::now().to_string());
                 unbind.execute(&mut *transaction).await?;
             }
-            let phase = sqlx::query(UPDATE_TRASH_PHASE).bind(id.to_string()).bind("kept");
+            let phase = sqlx::query(UPDATE_TRASH_PHASE).bind(id.to_string()).bind(TrashPhase::Kept.as_str());
             phase.bind(keep_until.map(|at| at.to_string())).bind(bound).execute(&mut *transaction).await?;
             Ok(transaction.commit().await?)
         })

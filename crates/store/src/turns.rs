@@ -4,13 +4,13 @@
 //! process still holds it. The answer and the end of a message are one transaction, so that every message has
 //! one answer however often a process dies.
 
-use grove_model::{ConversationId, MessageId, Moment, ProcessOwner};
+use grove_model::{Choice, ConversationId, MessageId, MessageStatus, Moment, OutboxKind, ProcessOwner};
 
 use crate::conversations::CONVERSATIONS_TABLE;
 use crate::inbox::{INBOX_TABLE, InboxMessage, messages, read_message};
-use crate::outbox::{StoreTransaction, insert_outbox_entry, touch_conversation};
+use crate::outbox::{NewOutboxEntry, StoreTransaction, insert_outbox_entry, touch_conversation};
 use crate::row::RowReader;
-use crate::{OutboxKind, QueuedMessage, Store, StoreError};
+use crate::{QueuedMessage, Store, StoreError};
 
 const WAITING_CONVERSATIONS: &str = "SELECT c.id AS id, c.turn_owner AS turn_owner, c.turn_until AS turn_until, c.turn_fence AS turn_fence, \
      MIN(i.id) AS first FROM grove_inbox i JOIN remote_agent_conversations c ON c.id = i.conversation_id \
@@ -36,7 +36,7 @@ const PUT_MESSAGE_BACK: &str =
 const RESET_MESSAGE_TRIES: &str = "UPDATE grove_inbox SET tries = 0 WHERE id = $1";
 const SET_AGENT_START: &str = "UPDATE grove_inbox SET agent_at = $2 WHERE id = $1";
 const MARK_MESSAGE_RETRIED: &str =
-    "UPDATE grove_inbox SET status = 'done' WHERE id = $1 AND status IN ('interrupted', 'failed')";
+    "UPDATE grove_inbox SET status = 'done' WHERE id = $1 AND status IN ('interrupted', 'failed', 'asked')";
 const FINISH_MESSAGE: &str =
     "UPDATE grove_inbox SET status = $2, finished_at = $3 WHERE id = $1 AND status IN ('waiting', 'running')";
 const STOP_RUNNING_MESSAGE: &str = "UPDATE grove_inbox SET stop = 1 WHERE conversation_id = $1 AND status IN ('waiting', 'running') AND status = 'running'";
@@ -69,15 +69,18 @@ pub enum InboxOutcome {
     Interrupted,
     /// It was set aside.
     Failed,
+    /// The answer asks a question; the message is kept.
+    Asked,
 }
 
-impl InboxOutcome {
-    fn as_str(self) -> &'static str {
-        match self {
-            InboxOutcome::Done => "done",
-            InboxOutcome::Refused => "refused",
-            InboxOutcome::Interrupted => "interrupted",
-            InboxOutcome::Failed => "failed",
+impl From<InboxOutcome> for MessageStatus {
+    fn from(outcome: InboxOutcome) -> Self {
+        match outcome {
+            InboxOutcome::Done => MessageStatus::Done,
+            InboxOutcome::Refused => MessageStatus::Refused,
+            InboxOutcome::Interrupted => MessageStatus::Interrupted,
+            InboxOutcome::Failed => MessageStatus::Failed,
+            InboxOutcome::Asked => MessageStatus::Asked,
         }
     }
 }
@@ -187,8 +190,8 @@ impl Store {
 
     /// Posts notices, which are messages before the answer.
     pub async fn post_notices(&self, turn: &TurnKey, message: MessageId, notices: &[String]) -> Result<(), StoreError> {
-        let words = notices.iter().map(|text| (OutboxKind::Notice, text.as_str()));
-        self.write_in_turn(turn, message, words, None).await
+        let notices = notices.iter().map(|text| NewOutboxEntry::new(OutboxKind::Notice, text));
+        self.write_in_turn(turn, message, notices.collect(), None).await
     }
 
     /// Records that an agent is about to start: from here on the message is never run again automatically.
@@ -212,7 +215,7 @@ impl Store {
         self.change_message(turn, message, RESET_MESSAGE_TRIES).await
     }
 
-    /// Records that an interrupted message has been run again, to its end.
+    /// Records that an interrupted or kept message has been run, to its end.
     pub async fn mark_retried(&self, turn: &TurnKey, message: MessageId) -> Result<(), StoreError> {
         self.change_message(turn, message, MARK_MESSAGE_RETRIED).await
     }
@@ -231,32 +234,30 @@ impl Store {
         .await
     }
 
-    /// Answers a message and ends it.
+    /// Answers a message and ends it. The answer may be a question with a fixed set of answers.
     pub async fn answer_message(
         &self,
         turn: &TurnKey,
         message: MessageId,
         answer: Option<&str>,
+        choice: Option<&Choice>,
         end: InboxOutcome,
     ) -> Result<(), StoreError> {
-        let words = answer.map(|text| (OutboxKind::Answer, text));
-        self.write_in_turn(turn, message, words, Some(end)).await
+        let answer = answer.map(|text| NewOutboxEntry::new(OutboxKind::Answer, text).with_choice(choice));
+        self.write_in_turn(turn, message, answer.into_iter().collect(), Some(end)).await
     }
 
-    async fn write_in_turn<'t>(
+    async fn write_in_turn(
         &self,
         turn: &TurnKey,
         message: MessageId,
-        words: impl IntoIterator<Item = (OutboxKind, &'t str)>,
+        entries: Vec<NewOutboxEntry<'_>>,
         end: Option<InboxOutcome>,
     ) -> Result<(), StoreError> {
-        // The ids are chosen before the first attempt: a retry after a lost answer recognizes its own rows by
-        // them.
-        let words: Vec<_> = words.into_iter().map(|(manner, text)| (MessageId::new(), manner, text)).collect();
         self.retry_while_disconnected(|| async {
             let mut transaction = self.in_turn(turn).await?;
-            for &(id, manner, text) in &words {
-                insert_outbox_entry(&mut transaction, id, turn.conversation, message, manner, text).await?;
+            for entry in &entries {
+                insert_outbox_entry(&mut transaction, turn.conversation, message, entry).await?;
             }
             if let Some(end) = end {
                 finish_message(&mut transaction, message, end).await?;
@@ -284,9 +285,8 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
             let runs = stop.rows_affected() > 0;
-            let (id, words) = (MessageId::new(), answer(runs));
-            insert_outbox_entry(&mut transaction, id, message.conversation, message.id, OutboxKind::Answer, words)
-                .await?;
+            let entry = NewOutboxEntry::new(OutboxKind::Answer, answer(runs));
+            insert_outbox_entry(&mut transaction, message.conversation, message.id, &entry).await?;
             transaction.commit().await?;
             Ok(Some(runs))
         })
@@ -304,15 +304,8 @@ impl Store {
             if told.rows_affected() == 0 {
                 return Ok(false);
             }
-            insert_outbox_entry(
-                &mut transaction,
-                MessageId::new(),
-                queued.conversation,
-                queued.message,
-                OutboxKind::Notice,
-                notice,
-            )
-            .await?;
+            let entry = NewOutboxEntry::new(OutboxKind::Notice, notice);
+            insert_outbox_entry(&mut transaction, queued.conversation, queued.message, &entry).await?;
             transaction.commit().await?;
             Ok(true)
         })
@@ -325,8 +318,8 @@ async fn finish_message(
     message: MessageId,
     end: InboxOutcome,
 ) -> Result<bool, StoreError> {
-    let ended =
-        sqlx::query(FINISH_MESSAGE).bind(message.to_string()).bind(end.as_str()).bind(Moment::now().to_string());
+    let status = MessageStatus::from(end).as_str();
+    let ended = sqlx::query(FINISH_MESSAGE).bind(message.to_string()).bind(status).bind(Moment::now().to_string());
     Ok(ended.execute(&mut **transaction).await?.rows_affected() == 1)
 }
 

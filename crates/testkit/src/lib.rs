@@ -22,13 +22,14 @@ pub use engine::{TestEngine, TestStore};
 pub use model::{FakeModel, ModelRequest};
 pub use picture::DirectorySnapshot;
 pub use postgres::TestPostgres;
-pub use repo::{TestRepo, hermetic_git, installed_gits};
+pub use repo::{TestRepo, first_git, hermetic_git, installed_gits};
 pub use sandbox::{ProgramOutput, Sandbox, run_command};
 pub use server::{ServerResponse, TestServer};
 pub use silent::SilentServer;
 pub use terminal::TestTerminal;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The user that permission tests run as when the tests run as root: root is refused nothing.
 pub const NOBODY_UID: u32 = 65534;
@@ -47,14 +48,26 @@ pub fn bare_env(home: &Path) -> Vec<(String, String)> {
     .into()
 }
 
+/// Tells whether the long property, crash and load runs are wanted (`scripts/test --long`). The quick run
+/// checks the same on a smaller sample.
+pub fn is_long_run() -> bool {
+    std::env::var_os("GROVE_TEST_LONG").is_some()
+}
+
 /// Waits until a condition is true; panics after 30 seconds.
 #[track_caller]
 pub fn wait_for(true_soon: impl Fn() -> bool) {
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while !true_soon() {
-        assert!(began.elapsed() < std::time::Duration::from_secs(30), "it did not come true");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        assert!(began.elapsed() < Duration::from_secs(30), "it did not come true");
+        std::thread::sleep(poll_interval(began));
     }
+}
+
+/// Returns the time until the next look at something that is waited for since `began`. It grows with the
+/// wait: each look takes time from the processes that are waited for.
+pub fn poll_interval(began: Instant) -> Duration {
+    (began.elapsed() / 10).clamp(Duration::from_millis(5), Duration::from_millis(100))
 }
 
 pub fn is_root() -> bool {

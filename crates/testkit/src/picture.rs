@@ -25,7 +25,7 @@ impl DirectorySnapshot {
     /// Takes a snapshot of all files, also those that git ignores, hides or keeps for itself.
     pub fn from_directory(root: &Path) -> Self {
         let mut picture = Self { seen: BTreeMap::new() };
-        picture.collect_entries(root, Path::new(""));
+        picture.collect_entries(root, Path::new(""), &|_| true);
         picture
     }
 
@@ -43,8 +43,9 @@ impl DirectorySnapshot {
     /// Takes a snapshot of every file of a repository's git directory, byte for byte, without times and
     /// without objects. It has only the names of reflogs: a reflog that grows records what happened.
     pub fn of_git_dir(root: &Path) -> Self {
-        let mut picture = Self::from_directory(root);
-        picture.seen.retain(|path, seen| !path.starts_with("objects") && seen.mode & 0o170_000 != 0o040_000);
+        let mut picture = Self { seen: BTreeMap::new() };
+        picture.collect_entries(root, Path::new(""), &|path| path != Path::new("objects"));
+        picture.seen.retain(|_, seen| seen.mode & 0o170_000 != 0o040_000);
         for (path, seen) in &mut picture.seen {
             seen.modified = (0, 0);
             if path.starts_with("logs") {
@@ -54,7 +55,7 @@ impl DirectorySnapshot {
         picture
     }
 
-    fn collect_entries(&mut self, root: &Path, below: &Path) {
+    fn collect_entries(&mut self, root: &Path, below: &Path, is_wanted: &dyn Fn(&Path) -> bool) {
         let path = root.join(below);
         let meta = path.symlink_metadata().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let bytes = if meta.is_symlink() {
@@ -73,8 +74,9 @@ impl DirectorySnapshot {
         };
         self.seen.insert(below.to_owned(), seen);
         if meta.is_dir() {
-            for entry in fs::read_dir(&path).expect("a directory") {
-                self.collect_entries(root, &below.join(entry.expect("an entry").file_name()));
+            let names = fs::read_dir(&path).expect("a directory").map(|entry| entry.expect("an entry").file_name());
+            for inner in names.map(|name| below.join(name)).filter(|inner| is_wanted(inner)) {
+                self.collect_entries(root, &inner, is_wanted);
             }
         }
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
@@ -16,21 +17,33 @@ pub struct TestRepo {
     git: PathBuf,
 }
 
-/// Lists the different gits of this machine: Debian's, a newer one under `/usr/local`, …
-pub fn installed_gits() -> Vec<PathBuf> {
+/// Lists the paths at which a git may be, in the order of PATH.
+fn git_paths() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").expect("PATH");
-    let mut found: Vec<(String, PathBuf)> = Vec::new();
-    for git in
-        std::env::split_paths(&path).chain(["/usr/local/bin".into(), "/usr/bin".into()]).map(|dir| dir.join("git"))
-    {
-        let Ok(output) = Command::new(&git).arg("--version").output() else { continue };
-        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        if output.status.success() && !found.iter().any(|(known, _)| *known == version) {
-            found.push((version, git));
+    let dirs: Vec<PathBuf> = std::env::split_paths(&path).chain(["/usr/local/bin".into(), "/usr/bin".into()]).collect();
+    dirs.into_iter().map(|dir| dir.join("git")).filter(|git| git.is_file())
+}
+
+/// Returns the git that a person on this machine runs.
+pub fn first_git() -> PathBuf {
+    git_paths().next().expect("no git on this machine")
+}
+
+/// Lists the different gits of this machine: Debian's, a newer one under `/usr/local`, …
+pub fn installed_gits() -> &'static [PathBuf] {
+    static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let mut found: Vec<(String, PathBuf)> = Vec::new();
+        for git in git_paths() {
+            let Ok(output) = Command::new(&git).arg("--version").output() else { continue };
+            let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            if output.status.success() && !found.iter().any(|(known, _)| *known == version) {
+                found.push((version, git));
+            }
         }
-    }
-    assert!(!found.is_empty(), "no git on this machine");
-    found.into_iter().map(|(_, git)| git).collect()
+        assert!(!found.is_empty(), "no git on this machine");
+        found.into_iter().map(|(_, git)| git).collect()
+    })
 }
 
 /// Makes a program that runs `git` without the host's configuration. For code that runs inside
@@ -50,7 +63,7 @@ pub fn hermetic_git(git: &Path, dir: &Path) -> PathBuf {
 
 impl TestRepo {
     pub fn new() -> Self {
-        Self::with_git(&installed_gits()[0])
+        Self::with_git(&first_git())
     }
 
     pub fn with_git(git: &Path) -> Self {
@@ -62,9 +75,17 @@ impl TestRepo {
         repo
     }
 
+    /// Returns a repository with the same files and history, in a directory of its own. For one without a
+    /// remote or worktrees: git's files name their paths.
+    pub fn copy(&self) -> Self {
+        let copy = Self::new_empty(&self.git);
+        copy_directory(&self.path, &copy.path);
+        copy
+    }
+
     /// Makes a clone of a bare `origin.git` beside it.
     pub fn with_origin() -> Self {
-        Self::with_git_and_origin(&installed_gits()[0])
+        Self::with_git_and_origin(&first_git())
     }
 
     pub fn with_git_and_origin(git: &Path) -> Self {
@@ -157,7 +178,21 @@ impl TestRepo {
     pub fn commit_all(&self, message: &str) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message", message]);
-        self.resolve_sha("HEAD")
+        self.head_commit()
+    }
+
+    /// Returns the commit of HEAD in the canonical checkout. A ref that has just been written is in a file of
+    /// its own, which takes no process to read.
+    fn head_commit(&self) -> String {
+        let head = self.read_head();
+        let Some(branch) = head.strip_prefix("ref: ") else { return head };
+        let commit = fs::read_to_string(self.path.join(".git").join(branch));
+        commit.map_or_else(|_| self.resolve_sha("HEAD"), |commit| commit.trim_end().to_owned())
+    }
+
+    /// Returns the text of HEAD: `ref: refs/heads/BRANCH`, or a commit.
+    pub fn read_head(&self) -> String {
+        fs::read_to_string(self.path.join(".git/HEAD")).expect("HEAD").trim_end().to_owned()
     }
 
     pub fn resolve_sha(&self, revision: &str) -> String {
@@ -188,6 +223,18 @@ impl TestRepo {
     /// Lists all branches with their commits, which a failed creation must leave as they were.
     pub fn list_branches(&self) -> String {
         self.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/grove"])
+    }
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory").map(|entry| entry.expect("an entry")) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_directory(&from, &to);
+        } else {
+            fs::copy(&from, &to).expect("copy a file");
+        }
     }
 }
 

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::Sandbox;
+use crate::{Sandbox, poll_interval};
 
 /// How long a test waits for anything before it fails.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
+
+const REQUEST_BUFFER_SIZE: usize = 16 * 1024;
 
 /// A server that runs until this value is dropped.
 pub struct TestServer {
@@ -113,9 +115,10 @@ impl TestServer {
         headers: &[(&str, &[u8])],
         body: &[u8],
     ) -> (ServerResponse, Vec<(String, String)>) {
-        let agent =
-            ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(SERVER_TIMEOUT)).build();
-        let agent = ureq::Agent::new_with_config(agent);
+        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(SERVER_TIMEOUT));
+        // Without optimisation, filling the large default buffers takes longer than most requests.
+        let config = config.input_buffer_size(REQUEST_BUFFER_SIZE).output_buffer_size(REQUEST_BUFFER_SIZE);
+        let agent = ureq::Agent::new_with_config(config.build());
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -192,7 +195,7 @@ impl TestServer {
                 return messages;
             }
             assert!(began.elapsed() < SERVER_TIMEOUT, "{conversation}: {messages:#?} {:#?}", self.take_log_lines());
-            std::thread::sleep(Duration::from_millis(15));
+            std::thread::sleep(poll_interval(began));
         }
     }
 

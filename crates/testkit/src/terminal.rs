@@ -24,10 +24,15 @@ pub struct TestTerminal {
 
 impl TestTerminal {
     pub fn start(command: &Command) -> Self {
+        Self::start_with_columns(command, 100)
+    }
+
+    /// Starts the program on a terminal that is so wide.
+    pub fn start_with_columns(command: &Command, columns: u16) -> Self {
         let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&control).expect("grantpt");
         unlockpt(&control).expect("unlockpt");
-        let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&control, size).expect("a size");
         let name = ptsname(&control, Vec::new()).expect("a name");
         let open = || {
@@ -85,11 +90,35 @@ impl TestTerminal {
         }
     }
 
+    /// Waits until the program has ended, and returns everything that it wrote, without colours.
+    pub fn read_to_end(&mut self) -> String {
+        self.wait_for_exit();
+        // The other side of the terminal is closed now, so the reader ends.
+        while let Ok(piece) = self.screen.recv_timeout(TERMINAL_TIMEOUT) {
+            self.seen.push_str(&String::from_utf8_lossy(&piece));
+        }
+        strip_escapes(&std::mem::take(&mut self.seen)).replace('\r', "")
+    }
+
     /// Waits until the program has ended, and returns its exit code.
     #[track_caller]
     pub fn wait_for_exit(&mut self) -> Option<i32> {
         self.child.wait().expect("wait").code()
     }
+}
+
+/// Takes the escape sequences for colours out of a text.
+fn strip_escapes(text: &str) -> String {
+    let mut plain = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            chars.by_ref().find(|c| c.is_ascii_alphabetic());
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
 }
 
 impl Drop for TestTerminal {

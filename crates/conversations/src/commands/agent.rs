@@ -2,9 +2,13 @@
 
 use grove_environments::problem::Problem;
 
+use crate::commands::slash_command::AgentArgs;
 use crate::turn_context::TurnContext;
 
-pub async fn show_or_choose_agent(context: &TurnContext<'_>, name: Option<String>) -> Result<String, Problem> {
+pub async fn show_or_choose_agent(
+    context: &TurnContext<'_>,
+    AgentArgs { name }: &AgentArgs,
+) -> Result<String, Problem> {
     let agents = &context.conversations.agents;
     let Some(name) = name else {
         let codebase = context.conversations.codebase_of(context.conversation).await?;
@@ -17,7 +21,7 @@ pub async fn show_or_choose_agent(context: &TurnContext<'_>, name: Option<String
             agents.agent_names().join(", ")
         ));
     };
-    let chosen = agents.choose_agent(Some(&name), &context.message.via)?;
+    let chosen = agents.choose_agent(Some(name), &context.message.via)?;
     chosen.check_installed()?;
     let (store, conversation) = (&context.conversations.store, context.conversation);
     store.choose_agent(conversation.id, Some(chosen.name())).await?;

@@ -5,7 +5,9 @@ use std::path::Path;
 use grove_environments::problem::Problem;
 use grove_model::is_of_this_machine;
 
+use crate::commands::slash_command::{CloneArgs, RegisterArgs};
 use crate::turn_context::TurnContext;
+use crate::words;
 
 pub async fn list_codebases(context: &TurnContext<'_>) -> Result<String, Problem> {
     let codebases = context.conversations.store.list_codebases().await?;
@@ -30,30 +32,32 @@ pub async fn choose_codebase(context: &TurnContext<'_>, name: &str) -> Result<St
 }
 
 /// Registers a repository of this machine.
-pub async fn register_repository(context: &TurnContext<'_>, path: &str) -> Result<String, Problem> {
+pub async fn register_repository(
+    context: &TurnContext<'_>,
+    RegisterArgs { path }: &RegisterArgs,
+) -> Result<String, Problem> {
     let folder = context.named_folder(Path::new(path))?;
     add_codebase(context, &folder.display().to_string()).await
 }
 
 /// Clones a remote repository. Paths belong to `/register`, which checks whether they may be used.
-pub async fn clone_repository(context: &TurnContext<'_>, address: &str) -> Result<String, Problem> {
+pub async fn clone_repository(
+    context: &TurnContext<'_>,
+    CloneArgs { url: address }: &CloneArgs,
+) -> Result<String, Problem> {
     let local = address.starts_with("file:") || Path::new(address).exists();
     if local && !is_of_this_machine(&context.message.via) {
-        let message = format!("`{address}` is on this machine.");
-        return Err(Problem::new("outside_root", message, "Use `/register PATH` for a repository of this machine."));
+        return Err(words::clone_of_local_path(address));
     }
     if address.contains("://***@") {
-        let message = "The address came with credentials, and those of a message are never kept.";
-        let hint =
-            "Give it without them: git asks its own credential helper. Or run `grove codebase add URL` in a terminal.";
-        return Err(Problem::new("no_credentials", message, hint));
+        return Err(words::clone_with_credentials());
     }
     add_codebase(context, address).await
 }
 
 /// Registers a repository and makes it the codebase of the conversation.
 async fn add_codebase(context: &TurnContext<'_>, place: &str) -> Result<String, Problem> {
-    let codebase = context.conversations.codebases.add_codebase(place, None, Path::new("/")).await?;
+    let codebase = context.codebases_with_notices().add_codebase(place, None, Path::new("/")).await?;
     choose_codebase(context, &codebase.name).await?;
     Ok(format!("Registered `{}` at {}. This conversation is about it.", codebase.name, codebase.default_cwd.display()))
 }

@@ -4,17 +4,16 @@ use std::path::Path;
 
 use grove_environments::problem::Problem;
 
+use crate::commands::environment_of;
+use crate::commands::slash_command::CwdArgs;
 use crate::turn_context::TurnContext;
+use crate::words;
 
-pub async fn show_or_choose_cwd(context: &TurnContext<'_>, path: Option<String>) -> Result<String, Problem> {
+pub async fn show_or_choose_cwd(context: &TurnContext<'_>, CwdArgs { path }: &CwdArgs) -> Result<String, Problem> {
     let (store, conversation) = (&context.conversations.store, context.conversation);
     let codebase = context.conversations.codebase_of(conversation).await?;
     let Some(path) = path else {
-        let environment = match conversation.environment {
-            Some(id) => store.find_environment(id).await?,
-            None => None,
-        };
-        return Ok(match (environment, &conversation.cwd, codebase) {
+        return Ok(match (environment_of(context).await?, &conversation.cwd, codebase) {
             (Some(environment), ..) => format!("Working in {}", environment.path.display()),
             (None, _, Some(codebase)) => format!("The next message chooses a worktree of `{}`.", codebase.name),
             (None, Some(cwd), None) => format!("Working in {cwd}"),
@@ -22,10 +21,9 @@ pub async fn show_or_choose_cwd(context: &TurnContext<'_>, path: Option<String>)
         });
     };
     if let Some(codebase) = codebase {
-        let message = format!("This conversation is about `{}`, so it works in its worktrees.", codebase.name);
-        return Err(Problem::new("has_codebase", message, "Use `/worktree create NAME` for another place."));
+        return Err(words::cwd_with_codebase(&codebase.name));
     }
-    let folder = context.allowed_folder(Path::new(&path)).await?;
+    let folder = context.allowed_folder(Path::new(path)).await?;
     store.choose_cwd(conversation.id, Some(&folder.display().to_string())).await?;
     store.end_sessions(&context.conversation_ref()).await?;
     Ok(format!("Working in {} from now on.", folder.display()))

@@ -1,16 +1,15 @@
-//! `/help`
+//! `/help [COMMAND]`
 
-use crate::commands::{CommandEntry, SLASH_COMMANDS};
+use crate::commands::slash_command::HelpArgs;
+use crate::commands::syntax::CommandSyntax;
 
-pub fn help_text() -> String {
-    format!("Anything that is not a command goes to the agent.\n\n{}", list_commands("/", SLASH_COMMANDS))
-}
-
-/// Lists the commands, one per line.
-pub fn list_commands(prefix: &str, commands: &[CommandEntry]) -> String {
-    let line = |CommandEntry { name, usage, about }: &CommandEntry| {
-        let space = if usage.is_empty() { "" } else { " " };
-        format!("- `{prefix}{name}{space}{usage}`: {about}")
-    };
-    commands.iter().map(line).collect::<Vec<_>>().join("\n")
+pub fn help_text(HelpArgs { command }: &HelpArgs) -> String {
+    let (syntax, _) = CommandSyntax::find_command(command);
+    if syntax.is_root() {
+        format!("Anything that is not a command goes to the agent.\n\n{}", syntax.list_subcommands())
+    } else if syntax.has_subcommands() {
+        syntax.list_subcommands()
+    } else {
+        syntax.describe()
+    }
 }

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use grove_environments::problem::Problem;
+use grove_environments::words::settings_notice;
 use grove_model::State;
 use grove_store::AgentUsage;
 
+use crate::commands::environment_of;
 use crate::replies;
 use crate::turn_context::TurnContext;
 
 pub async fn show_status(context: &TurnContext<'_>) -> Result<String, Problem> {
     let (conversations, conversation) = (context.conversations, context.conversation);
     let codebase = conversations.codebase_of(conversation).await?;
-    let environment = match conversation.environment {
-        Some(id) => conversations.store.find_environment(id).await?,
-        None => None,
-    };
+    let environment = environment_of(context).await?;
     let session = conversations.store.active_session(conversation.id).await?;
     let or = |value: Option<String>, without: &str| value.unwrap_or_else(|| without.to_owned());
     let cwd = environment.as_ref().map(|e| e.path.display().to_string()).or_else(|| conversation.cwd.clone());
@@ -41,5 +40,8 @@ pub async fn show_status(context: &TurnContext<'_>) -> Result<String, Problem> {
     }
     let (running, waiting) = conversations.store.queue_counts().await?;
     lines.push(format!("Queue: {running} running, {waiting} waiting"));
+    if let Some(notice) = settings_notice(&conversations.settings.last_reload()) {
+        lines.push(format!("Settings: {notice}"));
+    }
     Ok(lines.join("\n"))
 }

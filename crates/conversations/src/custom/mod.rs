@@ -6,7 +6,6 @@
 
 mod expand;
 mod front_matter;
-mod words;
 
 use std::collections::HashSet;
 
@@ -144,7 +143,7 @@ impl CustomCommandCatalog {
         let found =
             [name, &with_slashes].into_iter().find_map(|name| self.files.iter().find(|(known, _)| known == name));
         let Some((name, file)) = found else {
-            let near = crate::command_line::nearest_name(&with_slashes, self.command_names()).map(str::to_owned);
+            let near = nearest_name(&with_slashes, self.command_names()).map(str::to_owned);
             return Err(CustomCommandError::Unknown { name: name.to_owned(), base: self.base.clone(), near });
         };
         check_size(file)?;
@@ -167,6 +166,13 @@ impl CustomCommandCatalog {
         }
         Ok(all)
     }
+}
+
+/// Returns the most similar of the names, if one is similar enough.
+fn nearest_name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |name: &&str| strsim::jaro_winkler(wrong, name);
+    let best = names.into_iter().max_by(|a, b| near(a).total_cmp(&near(b)))?;
+    (near(&best) > 0.75).then_some(best)
 }
 
 fn display_path(file: &CommittedFile) -> String {

@@ -22,6 +22,8 @@ pub(super) struct AnswerDraft {
     pub conversation: String,
     pub message: MessageId,
     words: String,
+    /// How far the preparations are, before the agent writes.
+    progress: Option<String>,
     /// The platform's id of the draft, once it is shown.
     pub shown_as: Option<String>,
     /// The draft may be on the platform although the platform did not confirm it.
@@ -32,7 +34,8 @@ pub(super) struct AnswerDraft {
 impl AnswerDraft {
     /// Returns the part of the draft that is shown.
     pub fn shown_text(&self) -> String {
-        format!("{}\n\n…", self.words.trim_end())
+        let progress = self.progress.as_deref().unwrap_or_default();
+        format!("{}\n\n{progress}…", self.words.trim_end()).trim_start().to_owned()
     }
 
     /// Marks the draft to be shown the next time.
@@ -40,14 +43,28 @@ impl AnswerDraft {
         self.changed = true;
     }
 
-    fn append_text(&mut self, text: &str) {
-        self.words.push_str(text);
+    fn apply_change(&mut self, change: DraftChange) {
         self.changed = true;
+        match change {
+            DraftChange::Words(text) => self.append_text(&text),
+            DraftChange::Progress(text) => self.progress = Some(text),
+        }
+    }
+
+    fn append_text(&mut self, text: &str) {
+        self.progress = None;
+        self.words.push_str(text);
         if self.words.len() > 2 * MAX_SHOWN_BYTES {
             let at = (self.words.len() - MAX_SHOWN_BYTES..).find(|at| self.words.is_char_boundary(*at)).unwrap_or(0);
             self.words.drain(..at);
         }
     }
+}
+
+/// A change of a draft.
+enum DraftChange {
+    Words(String),
+    Progress(String),
 }
 
 /// The drafts of one platform.
@@ -73,14 +90,20 @@ impl AnswerDrafts {
 
     /// Applies an event to the draft of its message.
     pub fn apply_event(&mut self, event: ConversationEvent) {
-        let (platform, conversation, message, text) = match event {
+        let (platform, conversation, message, change) = match event {
             ConversationEvent::Delta { platform, conversation, message, text } => {
-                (platform, conversation, message, text)
+                (platform, conversation, message, DraftChange::Words(text))
             }
             ConversationEvent::Step { platform, conversation, message, text } => {
-                (platform, conversation, message, format!("\n> {text}\n\n"))
+                (platform, conversation, message, DraftChange::Words(format!("\n> {text}\n\n")))
             }
-            ConversationEvent::Heard { .. } | ConversationEvent::Said { .. } | ConversationEvent::Worktrees => return,
+            ConversationEvent::Progress { platform, conversation, message, text } => {
+                (platform, conversation, message, DraftChange::Progress(text))
+            }
+            ConversationEvent::Heard { .. }
+            | ConversationEvent::Said { .. }
+            | ConversationEvent::Worktrees
+            | ConversationEvent::Settings => return,
         };
         if self.pace.is_none() || platform != self.platform || self.ended.contains(&message) {
             return;
@@ -93,11 +116,12 @@ impl AnswerDrafts {
             conversation,
             message,
             words: String::new(),
+            progress: None,
             shown_as: None,
             uncertain: false,
             changed: false,
         };
-        self.growing.entry(message).or_insert_with(new).append_text(&text);
+        self.growing.entry(message).or_insert_with(new).apply_change(change);
     }
 
     /// Ends the draft of an answered message; later events must not recreate it.

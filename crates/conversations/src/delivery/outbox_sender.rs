@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use grove_environments::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
-use grove_model::{MessageId, Moment, ProcessOwner};
-use grove_store::{OutboxKind, StoreError, UnsentMessage};
+use grove_model::{MessageId, Moment, OutboxKind, ProcessOwner};
+use grove_store::{StoreError, UnsentMessage};
 use jiff::SignedDuration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::backoff::{Backoff, RETRY_BACKOFF};
 use crate::conversations::{ConversationEvent, Conversations};
 use crate::delivery::draft::AnswerDrafts;
 
@@ -23,10 +24,8 @@ use crate::delivery::draft::AnswerDrafts;
 const OUTBOX_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// The number of texts that are loaded at once.
 const OUTBOX_BATCH_SIZE: i64 = 50;
-/// The delay after the first failure, doubled each time, and its maximum.
-const RETRY_BACKOFF_SECONDS: (u64, u64) = (2, 300);
-/// The maximum pause in seconds for a platform that names no time: it may refuse only a single text.
-const MAX_PLATFORM_BACKOFF_SECONDS: u64 = 10;
+/// The pauses of a platform that names no time: it may refuse only a single text.
+const PLATFORM_BACKOFF: Backoff = Backoff { longest: Duration::from_secs(10), ..RETRY_BACKOFF };
 /// A text that only ever fails is given up after this many attempts, which take a week.
 const MAX_DELIVERY_ATTEMPTS: i64 = 2_000;
 
@@ -135,7 +134,7 @@ impl OutboxSender {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => {
-                    tracing::warn!("what is to be sent to {} could not be looked at: {error}", self.platform.name());
+                    tracing::warn!(platform = self.platform.name(), %error, "outbox not loaded");
                     return;
                 }
             }
@@ -196,14 +195,15 @@ impl OutboxSender {
             }
             Err(DeliveryError::Later { after, why }) if unsent.tries < MAX_DELIVERY_ATTEMPTS => {
                 self.back_off(after);
-                let pause = after.unwrap_or(backoff_delay(unsent.tries, RETRY_BACKOFF_SECONDS.1));
-                let (platform, pause_s) = (self.platform.name(), pause.as_secs());
-                tracing::warn!("{platform} does not take an answer at the moment, again in {pause_s} s: {why}");
+                let pause = after.unwrap_or(RETRY_BACKOFF.delay_after(unsent.tries));
+                let (platform, conversation, pause_s) = (self.platform.name(), &unsent.conversation, pause.as_secs());
+                tracing::warn!(platform, conversation, pause_s, error = why, "delivery put off");
                 let pause = SignedDuration::try_from(pause).unwrap_or(SignedDuration::from_secs(60));
                 store.send_later(unsent.id, Moment::now().add_duration(pause), &why).await
             }
             Err(DeliveryError::Later { why, .. } | DeliveryError::Never(why)) => {
-                tracing::error!("{} does not take an answer, it stays in the store: {why}", self.platform.name());
+                let (platform, conversation) = (self.platform.name(), &unsent.conversation);
+                tracing::error!(platform, conversation, error = why, "delivery given up");
                 store.send_never(unsent.id, &why).await
             }
         }
@@ -211,7 +211,7 @@ impl OutboxSender {
 
     /// Pauses for as long as the platform requested, or a little longer each time.
     fn back_off(&mut self, after: Option<Duration>) {
-        self.rest_until = Instant::now() + after.unwrap_or(backoff_delay(self.failures, MAX_PLATFORM_BACKOFF_SECONDS));
+        self.rest_until = Instant::now() + after.unwrap_or(PLATFORM_BACKOFF.delay_after(self.failures));
         self.failures = self.failures.saturating_add(1);
     }
 
@@ -225,7 +225,7 @@ impl OutboxSender {
                     continue;
                 }
                 Err(error) => {
-                    tracing::warn!("whether a growing answer may be shown is not known: {error}");
+                    tracing::warn!(message_id = %draft.message, %error, "draft put off");
                     draft.put_off();
                     return;
                 }
@@ -243,7 +243,7 @@ impl OutboxSender {
                     if draft.shown_as.as_ref() != Some(&shown_as) {
                         // If this fails, the draft is found again by its id.
                         if let Err(error) = self.conversations.store.keep_draft(draft.message, &shown_as).await {
-                            tracing::warn!("a growing answer could not be noted: {error}");
+                            tracing::warn!(message_id = %draft.message, %error, "draft not recorded");
                         }
                     }
                     draft.shown_as = Some(shown_as);
@@ -251,7 +251,7 @@ impl OutboxSender {
                 }
                 Err(error) => {
                     // The complete answer is sent anyway.
-                    tracing::info!("{} does not show a growing answer: {error}", self.platform.name());
+                    tracing::info!(platform = self.platform.name(), message_id = %draft.message, %error, "draft not shown");
                     if let DeliveryError::Later { after, .. } = error {
                         draft.uncertain = true;
                         self.back_off(after);
@@ -261,9 +261,4 @@ impl OutboxSender {
             }
         }
     }
-}
-
-/// Returns the delay after a number of failures.
-fn backoff_delay(failures: i64, most: u64) -> Duration {
-    Duration::from_secs(RETRY_BACKOFF_SECONDS.0.saturating_mul(1 << failures.clamp(0, 16)).min(most))
 }

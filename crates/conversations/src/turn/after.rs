@@ -6,7 +6,6 @@ use std::time::Duration;
 use grove_environments::ready::WorkDir;
 use grove_environments::settings::PushPolicy;
 use grove_model::{Codebase, CommitSha, Environment};
-use grove_store::TurnKey;
 
 use crate::replies;
 use crate::turn::TurnError;
@@ -29,7 +28,7 @@ impl TurnContext<'_> {
     /// Returns what a run may leave to push, if pushing is configured.
     pub(super) async fn to_be_left(&self, place: &WorkDir) -> Result<Option<Box<PushCandidate>>, TurnError> {
         let WorkDir::Isolated(ready) = place else { return Ok(None) };
-        if self.conversations.settings.push_policy() != PushPolicy::Auto {
+        if self.conversations.settings.current().push_policy() != PushPolicy::Auto {
             return Ok(None);
         }
         let (codebase, environment) = (ready.codebase.clone(), ready.environment.clone());
@@ -38,17 +37,16 @@ impl TurnContext<'_> {
     }
 
     /// Pushes the commits that a run left, and reports it.
-    pub(super) async fn push_left(&self, key: &TurnKey, left: &PushCandidate) {
+    pub(super) async fn push_left(&self, left: &PushCandidate) {
         let PushCandidate { codebase, environment, before } = left;
         let (environments, branch) = (&self.conversations.environments, environment.branch.as_str());
         match environments.left_commits(codebase, environment, before.as_ref()).await {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => return self.say_after(key, replies::pushed_after_run(branch, Err(error))).await,
+            Err(error) => return self.say_after(replies::pushed_after_run(branch, Err(error))).await,
         }
-        let mut ending = self.conversations.ending.subscribe();
         let at_the_end = async {
-            drop(ending.wait_for(|ending| *ending).await);
+            self.wait_for_shutdown().await;
             tokio::time::sleep(SHUTDOWN_PUSH_TIMEOUT).await;
         };
         let words = tokio::select! {
@@ -56,12 +54,12 @@ impl TurnContext<'_> {
             () = tokio::time::sleep(PUSH_TIMEOUT) => replies::not_pushed_in_time(branch),
             () = at_the_end => replies::not_pushed_in_time(branch),
         };
-        self.say_after(key, words).await;
+        self.say_after(words).await;
     }
 
-    async fn say_after(&self, key: &TurnKey, words: String) {
-        if let Err(error) = self.send_notices(key, &[words]).await {
-            tracing::warn!("what became of a push could not be said: {error}");
+    async fn say_after(&self, words: String) {
+        if let Err(error) = self.send_notices(&[words]).await {
+            tracing::warn!(%error, "notice about a push not sent");
         }
     }
 }

@@ -5,20 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grove_agents::agent::{Agent, AgentError, CancelReason, ToolPolicy};
+use grove_agents::agent::{Agent, AgentError, ToolPolicy};
 use grove_environments::create::{CreateRequest, EnvironmentCreator};
 use grove_environments::integrate::pull_request::PullRequestUpdate;
 use grove_environments::problem::Problem;
 use grove_environments::ready::{EnvironmentReadiness, ReadyFolder, WorkDir};
 use grove_model::{Codebase, Moment, WorkHints};
-use grove_store::TurnKey;
 use jiff::SignedDuration;
-use tokio::sync::watch;
 
 use crate::conversations::ConversationEvent;
 use crate::replies;
+use crate::title::message_title;
 use crate::turn::{TurnError, TurnOutcome};
 use crate::turn_context::TurnContext;
+use crate::words;
 
 /// The message of a person, and the context that an adapter adds.
 #[derive(Clone, Copy)]
@@ -26,6 +26,8 @@ pub struct WrittenMessage<'a> {
     pub text: &'a str,
     pub context: Option<&'a str>,
     pub hints: &'a WorkHints,
+    /// Its place in the conversation.
+    pub seq: i64,
 }
 
 /// A request to the agent.
@@ -42,7 +44,7 @@ pub struct AgentRequest<'a> {
 }
 
 impl<'a> From<WrittenMessage<'a>> for AgentRequest<'a> {
-    fn from(WrittenMessage { text, context, hints }: WrittenMessage<'a>) -> Self {
+    fn from(WrittenMessage { text, context, hints, .. }: WrittenMessage<'a>) -> Self {
         Self { text, typed: text, context, hints, tools: ToolPolicy::default(), command: None }
     }
 }
@@ -69,16 +71,10 @@ const REMEASURE_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 impl TurnContext<'_> {
     /// Finds the environment, runs the agent in it, and returns its answer. If anything prevents that, the
     /// answer describes the problem and no agent runs.
-    pub(super) async fn answer_with_agent(
-        &self,
-        key: &TurnKey,
-        said: AgentRequest<'_>,
-        cancelled: watch::Receiver<Option<CancelReason>>,
-    ) -> Result<TurnOutcome, TurnError> {
-        let store = &self.conversations.store;
+    pub(super) async fn answer_with_agent(&self, said: AgentRequest<'_>) -> Result<TurnOutcome, TurnError> {
         let codebase = self.conversations.codebase_of(self.conversation).await?;
         if codebase.is_none() && self.conversation.codebase.is_some() {
-            return Err(replies::codebase_gone().into());
+            return Err(words::codebase_gone().into());
         }
         let agent = self.choose_agent(codebase.as_ref())?;
         let mut told = false;
@@ -86,43 +82,51 @@ impl TurnContext<'_> {
         while began.elapsed() < PLACE_RETRY_TIMEOUT {
             let place = match &codebase {
                 None => {
-                    let path = self.without_codebase(key).await?;
-                    let ready = ReadyFolder::wait_for_turn(self.conversations.settings.home_path(), path.clone()).await;
-                    WorkDir::NoCodebase(ready.map_err(|error| replies::no_scratch(&path, &error))?)
+                    let path = self.without_codebase().await?;
+                    let ready =
+                        ReadyFolder::wait_for_turn(self.conversations.settings.current().home_path(), path.clone())
+                            .await;
+                    WorkDir::NoCodebase(ready.map_err(|error| words::no_scratch(&path, &error))?)
                 }
-                Some(codebase) => {
-                    match Box::pin(self.prepare_environment(key, codebase, &said, &mut told, &cancelled)).await? {
-                        FoundPlace::Place(place) => place,
-                        FoundPlace::Moved => {
-                            tokio::time::sleep(PLACE_WAIT_INTERVAL).await;
-                            continue;
-                        }
-                        FoundPlace::Stopped => return Ok(TurnOutcome::stopped_early()),
+                Some(codebase) => match Box::pin(self.prepare_environment(codebase, &said, &mut told)).await? {
+                    FoundPlace::Place(place) => place,
+                    FoundPlace::Moved => {
+                        tokio::time::sleep(PLACE_WAIT_INTERVAL).await;
+                        continue;
                     }
-                }
+                    FoundPlace::Stopped => return Ok(TurnOutcome::stopped_early()),
+                },
             };
-            // Nothing starts after the user stopped the turn or the shutdown began.
-            if cancelled.borrow().is_some() {
-                return Ok(TurnOutcome::stopped_early());
+            if let Some(stopped) = self.begin_agent_run().await? {
+                return Ok(stopped);
             }
-            if *self.conversations.ending.borrow() {
-                return Err(TurnError::PutBack);
-            }
-            store.agent_starts(key, self.message.id).await?;
             let left = self.to_be_left(&place).await?;
-            let ran = self.run_agent(key, &*agent, &place, &said, &cancelled).await?;
+            let ran = self.run_agent(&*agent, &place, &said).await?;
             self.measure_environment(&place);
             match ran {
                 Ok(outcome) => {
                     let ending = self.to_turn_outcome(&*agent, &said, outcome)?;
-                    let left = left.filter(|_| cancelled.borrow().is_none());
+                    let left = left.filter(|_| !self.is_cancelled());
                     return Ok(TurnOutcome { left, ..ending });
                 }
                 Err(AgentError::Moved(_)) if place.is_isolated() => tokio::time::sleep(PLACE_WAIT_INTERVAL).await,
                 Err(error) => return Err(Problem::from(error).into()),
             }
         }
-        Err(replies::unstable_place_problem().into())
+        Err(words::unstable_place().into())
+    }
+
+    /// Records that an agent starts now. Returns the outcome instead if the user stopped the turn: nothing
+    /// starts after that, nor after the shutdown began.
+    pub(super) async fn begin_agent_run(&self) -> Result<Option<TurnOutcome>, TurnError> {
+        if self.is_cancelled() {
+            return Ok(Some(TurnOutcome::stopped_early()));
+        }
+        if self.is_shutting_down() {
+            return Err(TurnError::PutBack);
+        }
+        self.conversations.store.agent_starts(self.key, self.message.id).await?;
+        Ok(None)
     }
 
     /// Returns the agent of the conversation, if it is installed.
@@ -137,11 +141,9 @@ impl TurnContext<'_> {
     /// Prepares the environment of the work for an agent.
     async fn prepare_environment(
         &self,
-        key: &TurnKey,
         codebase: &Codebase,
         said: &AgentRequest<'_>,
         told: &mut bool,
-        cancelled: &watch::Receiver<Option<CancelReason>>,
     ) -> Result<FoundPlace, TurnError> {
         let hints = said.hints;
         let request = CreateRequest {
@@ -165,6 +167,11 @@ impl TurnContext<'_> {
             .create_environment(codebase, &request)
             .await
             .map_err(TurnError::from_blocked)?;
+        if outcome.environment.metadata.title.is_none()
+            && let Some(title) = message_title(said.typed, hints)
+        {
+            self.conversations.store.title_environment(outcome.environment.id, &title).await?;
+        }
         if let Some(pull_request) = &hints.pull_request {
             let branch = hints.pr_branch.clone().filter(|_| !hints.is_fork_pr);
             let news = PullRequestUpdate { pull_request: (**pull_request).clone(), branch };
@@ -177,7 +184,7 @@ impl TurnContext<'_> {
             }
             let new_here = self.conversation.environment != Some(outcome.environment.id);
             notices.extend(replies::place_notices(&outcome, hints, new_here));
-            self.send_notices(key, &notices).await?;
+            self.send_notices(&notices).await?;
             if self.conversation.removed_branch.is_some() {
                 self.conversations.store.told_of_removal(self.conversation.id).await?;
             }
@@ -186,7 +193,6 @@ impl TurnContext<'_> {
         }
         let ready = self.conversations.environments.wait_for_environment(codebase, &outcome.environment);
         tokio::pin!(ready);
-        let (mut ending, mut cancelled) = (self.conversations.ending.subscribe(), cancelled.clone());
         let mut waits = false;
         loop {
             tokio::select! {
@@ -195,35 +201,30 @@ impl TurnContext<'_> {
                     EnvironmentReadiness::Here(ready) => FoundPlace::Place(WorkDir::Isolated(ready)),
                     EnvironmentReadiness::Changed => FoundPlace::Moved,
                 }),
-                () = async { drop(cancelled.wait_for(Option::is_some).await) } => return Ok(FoundPlace::Stopped),
-                () = async { drop(ending.wait_for(|ending| *ending).await) } => return Err(TurnError::PutBack),
+                () = self.wait_for_cancellation() => return Ok(FoundPlace::Stopped),
+                () = self.wait_for_shutdown() => return Err(TurnError::PutBack),
                 // Another conversation uses the environment, which may take long.
                 () = tokio::time::sleep(PLACE_WAIT_INTERVAL), if !waits => {
                     waits = true;
-                    self.conversations.store.mark_repeatable(key, self.message.id).await?;
+                    self.conversations.store.mark_repeatable(self.key, self.message.id).await?;
                 }
             }
         }
     }
 
     /// Returns the conversation's own folder, which is created if needed.
-    async fn without_codebase(&self, key: &TurnKey) -> Result<PathBuf, TurnError> {
+    async fn without_codebase(&self) -> Result<PathBuf, TurnError> {
         if let Some(cwd) = &self.conversation.cwd {
             let cwd = PathBuf::from(cwd);
             if !cwd.is_dir() {
-                return Err(replies::no_cwd(&cwd).into());
+                return Err(words::no_cwd(&cwd).into());
             }
             // The folder may have become part of a codebase since it was chosen.
             return Ok(self.allowed_folder(&cwd).await?);
         }
         let scratch = self.conversations.scratch_folder(self.conversation.id);
         if !scratch.is_dir() {
-            let codebases = self.conversations.store.list_codebases().await?;
-            if !codebases.is_empty() {
-                let names: Vec<&str> = codebases.iter().map(|codebase| codebase.name.as_str()).collect();
-                self.send_notices(key, &[replies::choose_codebase(&names)]).await?;
-            }
-            fs::create_dir_all(&scratch).map_err(|error| replies::no_scratch(&scratch, &error))?;
+            fs::create_dir_all(&scratch).map_err(|error| words::no_scratch(&scratch, &error))?;
         }
         Ok(scratch)
     }

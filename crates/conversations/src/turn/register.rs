@@ -1,11 +1,8 @@
 //! Clones and registers a repository that is used for the first time.
 
-use grove_agents::agent::CancelReason;
 use grove_environments::codebases::CodebaseError;
 use grove_environments::problem::Problem;
 use grove_model::{IncomingPayload, RepositoryHint};
-use grove_store::TurnKey;
-use tokio::sync::watch;
 
 use crate::replies;
 use crate::turn::{TurnError, TurnOutcome};
@@ -25,11 +22,9 @@ impl TurnContext<'_> {
     /// Makes the repository the conversation's codebase. `Some` if the user stopped the turn meanwhile.
     pub(super) async fn register_repository(
         &self,
-        key: &TurnKey,
         repository: &RepositoryHint,
-        cancelled: &watch::Receiver<Option<CancelReason>>,
     ) -> Result<Option<TurnOutcome>, TurnError> {
-        let codebases = &self.conversations.codebases;
+        let codebases = self.codebases_with_notices();
         let failed = |error: CodebaseError| match error {
             CodebaseError::Store(error) => TurnError::Store(error),
             other => TurnError::Problem(replies::blocked_problem(Problem::from(other))),
@@ -38,15 +33,12 @@ impl TurnContext<'_> {
         let codebase = match known {
             Some(codebase) => codebase,
             None => {
-                self.send_notices(key, &[replies::cloning_notice(&repository.name)]).await?;
-                let (mut ending, mut cancelled) = (self.conversations.ending.subscribe(), cancelled.clone());
+                self.send_notices(&[replies::cloning_notice(&repository.name)]).await?;
                 tokio::select! {
                     biased;
                     cloned = codebases.clone_workspace(repository) => cloned.map_err(failed)?,
-                    () = async { drop(cancelled.wait_for(Option::is_some).await) } => {
-                        return Ok(Some(TurnOutcome::stopped_early()));
-                    }
-                    () = async { drop(ending.wait_for(|ending| *ending).await) } => return Err(TurnError::PutBack),
+                    () = self.wait_for_cancellation() => return Ok(Some(TurnOutcome::stopped_early())),
+                    () = self.wait_for_shutdown() => return Err(TurnError::PutBack),
                 }
             }
         };

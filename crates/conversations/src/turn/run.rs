@@ -2,8 +2,8 @@
 
 use grove_agents::agent::{Agent, AgentError, AgentRun, CancelReason, RunEnd, RunOutcome, RunUsage};
 use grove_environments::ready::WorkDir;
-use grove_store::{AgentSession, InboxOutcome, StoreError, TurnKey};
-use tokio::sync::{mpsc, watch};
+use grove_store::{AgentSession, InboxOutcome, StoreError};
+use tokio::sync::mpsc;
 
 use crate::replies;
 use crate::turn::agent::AgentRequest;
@@ -20,11 +20,9 @@ impl TurnContext<'_> {
     /// messages.
     pub(super) async fn run_agent(
         &self,
-        key: &TurnKey,
         agent: &dyn Agent,
         place: &WorkDir,
         said: &AgentRequest<'_>,
-        cancelled: &watch::Receiver<Option<CancelReason>>,
     ) -> Result<Result<RunOutcome, AgentError>, TurnError> {
         let mut resumed = self.resume_session(agent, place.path()).await?;
         loop {
@@ -32,9 +30,9 @@ impl TurnContext<'_> {
                 session.facts.last_command = Some(command.to_owned());
                 self.conversations.store.keep_session(session).await?;
             }
-            match self.run_in(&resumed, agent, place, said, cancelled).await? {
+            match self.run_in(&resumed, agent, place, said).await? {
                 Ok(RunOutcome { ended: RunEnd::NoSession, .. }) if !resumed.is_new() => {
-                    self.send_notices(key, &[replies::session_forgotten(agent.name())]).await?;
+                    self.send_notices(&[replies::session_forgotten(agent.name())]).await?;
                     resumed = self.new_session(agent, place.path(), true).await?;
                 }
                 ran => return Ok(ran),
@@ -48,9 +46,8 @@ impl TurnContext<'_> {
         agent: &dyn Agent,
         place: &WorkDir,
         said: &AgentRequest<'_>,
-        cancelled: &watch::Receiver<Option<CancelReason>>,
     ) -> Result<Result<RunOutcome, AgentError>, TurnError> {
-        self.run_in(&ResumedSession::one_off_session(), agent, place, said, cancelled).await
+        self.run_in(&ResumedSession::one_off_session(), agent, place, said).await
     }
 
     async fn run_in(
@@ -59,14 +56,13 @@ impl TurnContext<'_> {
         agent: &dyn Agent,
         place: &WorkDir,
         said: &AgentRequest<'_>,
-        cancelled: &watch::Receiver<Option<CancelReason>>,
     ) -> Result<Result<RunOutcome, AgentError>, TurnError> {
         // First the earlier messages, then the context, and last the person's own message.
         let parts = [lately.as_deref(), said.context, Some(said.text)];
         let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
         let prompt = if parts.len() > 1 { parts.join("\n\n") } else { said.text.to_owned() };
         let (says, heard) = mpsc::channel(EVENT_CHANNEL_CAPACITY);
-        let (wish, tools, cancel) = (wish.clone(), &said.tools, cancelled.clone());
+        let (wish, tools, cancel) = (wish.clone(), &said.tools, self.cancelled.clone());
         let before = session.as_ref().map(|session| session.facts.taken.into()).unwrap_or_default();
         let hearing = AgentEventForwarder::new(self, session.clone());
         let run = agent.run_turn(AgentRun { place, prompt: &prompt, session: wish, before, tools, says, cancel });
@@ -110,7 +106,7 @@ impl TurnContext<'_> {
             RunEnd::OverBudget | RunEnd::TimedOut | RunEnd::Cancelled(CancelReason::Stopped) => {
                 InboxOutcome::Interrupted
             }
-            RunEnd::Cancelled(CancelReason::Draining) if self.conversations.settings.retry_on_restart() => {
+            RunEnd::Cancelled(CancelReason::Draining) if self.conversations.settings.current().retry_on_restart() => {
                 return Err(TurnError::PutBack);
             }
             RunEnd::Cancelled(CancelReason::Draining) => InboxOutcome::Interrupted,

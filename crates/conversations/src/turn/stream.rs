@@ -64,7 +64,7 @@ impl<'a> AgentEventForwarder<'a> {
         session.assistant_id = Some(id);
         session.facts.begun = true;
         if let Err(error) = self.context.conversations.store.keep_session(session).await {
-            tracing::error!("an agent's session could not be kept, so the next message begins a new one: {error}");
+            tracing::error!(%error, "agent session not stored, the next message begins a new one");
         }
     }
 

@@ -1,3 +1,4 @@
 //! What people read in a conversation.
 
+mod commands;
 mod replies;

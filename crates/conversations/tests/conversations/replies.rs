@@ -4,7 +4,7 @@ use std::path::Path;
 
 use grove_agents::agent::{AgentError, AgentEvent, PlanStep};
 use grove_agents::registry::AgentChoiceError;
-use grove_conversations::replies;
+use grove_conversations::{replies, words};
 use grove_environments::problem::{Problem, ProblemReason};
 use grove_environments::snapshot::LeftoverSnapshot;
 use grove_store::{AgentUsage, MessageExchange};
@@ -64,13 +64,13 @@ fn all_replies() -> String {
     show("timed out", &replies::timed_out("sh", ""));
     show("left out", &replies::shorten_answer("the end", 12));
     show("removed meanwhile", &replies::removed_meanwhile("issue-42"));
-    show("choose a codebase", &replies::choose_codebase(&["app", "site"]));
+    show("choose a codebase", &replies::choose_codebase(&replies::codebase_choice(vec!["app".into(), "site".into()])));
     show("kept", &replies::kept_worktree_notice("issue-42", "It has uncommitted changes (1 file)."));
     show("nothing to retry", replies::NOTHING_TO_RETRY_REPLY);
     let problems = [
-        ("no cwd", replies::no_cwd(Path::new("/gone"))),
-        ("restless", replies::unstable_place_problem()),
-        ("no scratch", replies::no_scratch(Path::new("/home/grove/scratch/1"), &std::io::Error::other("no space"))),
+        ("no cwd", words::no_cwd(Path::new("/gone"))),
+        ("restless", words::unstable_place()),
+        ("no scratch", words::no_scratch(Path::new("/home/grove/scratch/1"), &std::io::Error::other("no space"))),
         (
             "blocked",
             replies::blocked_problem(Problem::new(
@@ -96,20 +96,15 @@ fn all_replies() -> String {
     for (name, problem) in &problems {
         show(name, &replies::problem_reply(problem));
     }
-    let reason = |message: &str| ProblemReason {
-        code: "uncommitted_changes",
-        message: message.to_owned(),
-        hint: "See `grove worktree exec x -- git status`.".to_owned(),
+    let reason = |message: &str| {
+        ProblemReason::new("uncommitted_changes", message, "See `grove worktree exec x -- git status`.")
     };
-    let refused = Problem {
-        code: "refused",
-        message: "Cannot remove worktree - you have uncommitted changes.".to_owned(),
-        hint: "Commit the changes, discard them, or use `--force`: `grove worktree undo x` brings it back.".to_owned(),
-        reasons: vec![
-            reason("It has uncommitted changes (1 file)."),
-            reason("It has files that git does not know (2)."),
-        ],
-    };
+    let hint = "Commit the changes, discard them, or use `--force`: `grove worktree undo x` brings it back.";
+    let refused = Problem::new("refused", "Cannot remove worktree - you have uncommitted changes.", hint);
+    let refused = refused.with_reasons(vec![
+        reason("It has uncommitted changes (1 file)."),
+        reason("It has files that git does not know (2)."),
+    ]);
     show("refused", &replies::problem_reply(&refused));
     text
 }

@@ -8,13 +8,14 @@ mod clock;
 mod limit;
 pub mod on_close;
 pub mod select;
+mod untouched;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use grove_git::RemoteOptions;
 use grove_git::refresh::OutdatedBase;
 use grove_git::verdict::BranchTips;
-use grove_git::{RemoteOptions, Repository};
 use grove_model::{Codebase, Environment, Moment};
 use jiff::SignedDuration;
 use select::{
@@ -142,7 +143,7 @@ impl Environments {
 
     /// Returns the period that protects environments from automatic removal; `None` if there is none.
     fn grace_period(&self, now: Moment) -> Option<GracePeriod> {
-        let length = self.settings.cleanup_grace();
+        let length = self.settings.current().cleanup_grace();
         (!length.is_zero()).then_some(GracePeriod { now, length })
     }
 
@@ -166,11 +167,11 @@ impl Environments {
             let outdated = self.refresh_bases(codebase, &here).await?;
             report.warnings = outdated.iter().map(ToString::to_string).collect();
         }
-        let standings = self.merge_statuses(codebase, &here, Moment::now()).await?;
+        let statuses = self.merge_statuses(codebase, &here, Moment::now()).await?;
         for (done, environment) in here.iter().enumerate() {
             progress(done, here.len());
-            let Some(standing) = standings.get(&environment.id) else { continue };
-            match choose_with_disk_check(environment, standing, rules).await {
+            let Some(merge_status) = statuses.get(&environment.id) else { continue };
+            match choose_with_disk_check(environment, merge_status, rules).await {
                 CleanupChoice::Leave => {}
                 CleanupChoice::Spare(spared) => report.skipped.push(SkippedEnvironment {
                     id: environment.id.to_string(),
@@ -179,7 +180,7 @@ impl Environments {
                 }),
                 CleanupChoice::Remove(why) => {
                     let options = RemoveOptions {
-                        branch: branch_wish(Some(standing)),
+                        branch: branch_policy(Some(merge_status)),
                         requester: requester.clone(),
                         ..RemoveOptions::default()
                     };
@@ -198,11 +199,11 @@ impl Environments {
         environments: &[Environment],
     ) -> Result<Vec<OutdatedBase>, EnvironmentError> {
         let bases: BTreeSet<&str> = environments.iter().filter_map(|one| one.base_ref.as_deref()).collect();
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let repo = self.open_repository(codebase);
+        let settings =
+            with_repository_settings(&repo, &self.settings.current(), codebase.default_branch.as_deref()).await?;
         let repo = repo.with_remote_options(RemoteOptions {
             fetch_timeout: Some(settings.fetch_timeout()),
-            on_wait: self.on_wait.clone(),
             ..RemoteOptions::default()
         });
         let tips = match BranchTips::load_tips(&repo).await {
@@ -247,7 +248,7 @@ impl Environments {
             Err(error) => {
                 let error = Problem::from(error).message;
                 tracing::warn!(environment = %id, %branch, "not cleaned up: {error}");
-                report.failed.push(FailedCleanup { id, branch, error });
+                report.failed.push(FailedCleanup { id, branch, error: error.to_string() });
             }
         }
     }
@@ -274,11 +275,11 @@ impl Environments {
 /// read.
 async fn choose_with_disk_check(
     environment: &Environment,
-    standing: &MergeStatus,
+    merge_status: &MergeStatus,
     rules: &CleanupRules,
 ) -> CleanupChoice {
     let is_gone = !environment.path.exists() && environment.path.parent().is_some_and(Path::exists);
-    let choice = choose_cleanup_action(environment, is_gone, standing, rules);
+    let choice = choose_cleanup_action(environment, is_gone, merge_status, rules);
     let (CleanupChoice::Remove(CleanupReason::Merged(_) | CleanupReason::Stale), Some(grace)) = (choice, rules.grace)
     else {
         return choice;
@@ -292,8 +293,9 @@ async fn choose_with_disk_check(
 }
 
 /// Returns the branch policy: a commit that is proven to be in the base lets its branch be deleted.
-fn branch_wish(standing: Option<&MergeStatus>) -> BranchPolicy {
-    let merged = standing.filter(|standing| standing.is_merged()).and_then(|standing| standing.head.clone());
+fn branch_policy(merge_status: Option<&MergeStatus>) -> BranchPolicy {
+    let merged =
+        merge_status.filter(|merge_status| merge_status.is_merged()).and_then(|merge_status| merge_status.head.clone());
     merged.map_or(BranchPolicy::ByRule, BranchPolicy::Merged)
 }
 
@@ -301,7 +303,7 @@ fn branch_wish(standing: Option<&MergeStatus>) -> BranchPolicy {
 fn reason_of(error: EnvironmentError) -> String {
     let problem = Problem::from(error);
     if problem.reasons.is_empty() {
-        return problem.message;
+        return problem.message.to_string();
     }
     let all: Vec<&str> = problem.reasons.iter().map(|reason| reason.message.as_str()).collect();
     all.join(" ")

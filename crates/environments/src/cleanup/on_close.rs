@@ -57,9 +57,9 @@ impl Environments {
         environment: Environment,
         conversation: &ConversationRef,
     ) -> Result<CloseOutcome, EnvironmentError> {
-        let standings =
+        let statuses =
             self.merge_statuses(codebase, std::slice::from_ref(&environment), grove_model::Moment::now()).await?;
-        let branch = super::branch_wish(standings.get(&environment.id));
+        let branch = super::branch_policy(statuses.get(&environment.id));
         let options = RemoveOptions {
             branch,
             requester: RemovalRequester::Conversation(conversation.clone()),

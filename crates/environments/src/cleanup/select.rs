@@ -101,7 +101,7 @@ impl fmt::Display for SparedReason {
 pub fn choose_cleanup_action(
     environment: &Environment,
     is_gone: bool,
-    standing: &MergeStatus,
+    merge_status: &MergeStatus,
     rules: &CleanupRules,
 ) -> CleanupChoice {
     if environment.status != Status::Active || environment.is_adopted() {
@@ -111,17 +111,17 @@ pub fn choose_cleanup_action(
         return CleanupChoice::Remove(CleanupReason::Gone);
     }
     let wants = |wanted: CleanupScope| rules.scope == wanted || rules.scope == CleanupScope::Everything;
-    let why = match standing.verdict.merged_by() {
+    let why = match merge_status.verdict.merged_by() {
         Some(method) if wants(CleanupScope::Merged) => CleanupReason::Merged(method),
-        _ if wants(CleanupScope::Stale) && standing.stale && rules.steady => CleanupReason::Stale,
+        _ if wants(CleanupScope::Stale) && merge_status.stale && rules.steady => CleanupReason::Stale,
         _ => return CleanupChoice::Leave,
     };
-    if standing.checked_out.is_some() {
+    if merge_status.checked_out.is_some() {
         return CleanupChoice::Spare(SparedReason::OtherBranch);
     }
     match rules.grace {
         Some(_) if !rules.steady => CleanupChoice::Spare(SparedReason::ClockJumped),
-        Some(grace) if grace.protects_since(environment.created_at.max(standing.last_active)) => {
+        Some(grace) if grace.protects_since(environment.created_at.max(merge_status.last_active)) => {
             CleanupChoice::Spare(SparedReason::Recent(grace.length))
         }
         _ => CleanupChoice::Remove(why),
@@ -188,13 +188,21 @@ mod tests {
             (600, -600, SPARE_RECENT),
             (-600, 600, SPARE_RECENT),
         ] {
-            let (environment, standing) = environment_with_status(now, created, active, merged_verdict(), false);
-            assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules), expected, "{created} {active}");
+            let (environment, merge_status) = environment_with_status(now, created, active, merged_verdict(), false);
+            assert_eq!(
+                choose_cleanup_action(&environment, false, &merge_status, &rules),
+                expected,
+                "{created} {active}"
+            );
             // An environment that is gone from the disk is ended however young it is.
-            assert_eq!(choose_cleanup_action(&environment, true, &standing, &rules), REMOVE_GONE, "{created} {active}");
+            assert_eq!(
+                choose_cleanup_action(&environment, true, &merge_status, &rules),
+                REMOVE_GONE,
+                "{created} {active}"
+            );
             // An explicit command removes it.
             let asked = CleanupRules { scope: CleanupScope::Merged, steady: true, grace: None };
-            assert_eq!(choose_cleanup_action(&environment, false, &standing, &asked), REMOVE_MERGED);
+            assert_eq!(choose_cleanup_action(&environment, false, &merge_status, &asked), REMOVE_MERGED);
         }
     }
 
@@ -206,29 +214,29 @@ mod tests {
             steady: false,
             grace: Some(GracePeriod { now, length: ONE_HOUR }),
         };
-        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), false);
+        let (environment, merge_status) = environment_with_status(now, 600, 600, merged_verdict(), false);
         assert_eq!(
-            choose_cleanup_action(&environment, false, &standing, &rules),
+            choose_cleanup_action(&environment, false, &merge_status, &rules),
             CleanupChoice::Spare(SparedReason::ClockJumped)
         );
-        assert_eq!(choose_cleanup_action(&environment, true, &standing, &rules), REMOVE_GONE);
-        let (environment, standing) = environment_with_status(now, 600_000, 600_000, unmerged_verdict(), true);
-        assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules), CleanupChoice::Leave);
+        assert_eq!(choose_cleanup_action(&environment, true, &merge_status, &rules), REMOVE_GONE);
+        let (environment, merge_status) = environment_with_status(now, 600_000, 600_000, unmerged_verdict(), true);
+        assert_eq!(choose_cleanup_action(&environment, false, &merge_status, &rules), CleanupChoice::Leave);
         // The merge check needs no clock if the age does not matter.
-        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), true);
+        let (environment, merge_status) = environment_with_status(now, 600, 600, merged_verdict(), true);
         let asked = CleanupRules { scope: CleanupScope::Merged, steady: false, grace: None };
-        assert_eq!(choose_cleanup_action(&environment, false, &standing, &asked), REMOVE_MERGED);
+        assert_eq!(choose_cleanup_action(&environment, false, &merge_status, &asked), REMOVE_MERGED);
     }
 
     #[test]
     fn a_grace_longer_than_staleness_spares_what_is_stale() {
         let now = Moment::now();
         let grace = |hours| Some(GracePeriod { now, length: SignedDuration::from_hours(hours) });
-        let (environment, standing) = environment_with_status(now, 60_000, 60 * 25, unmerged_verdict(), true);
+        let (environment, merge_status) = environment_with_status(now, 60_000, 60 * 25, unmerged_verdict(), true);
         let rules = |hours| CleanupRules { scope: CleanupScope::Stale, steady: true, grace: grace(hours) };
-        assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules(1)), REMOVE_STALE);
+        assert_eq!(choose_cleanup_action(&environment, false, &merge_status, &rules(1)), REMOVE_STALE);
         let spared = CleanupChoice::Spare(SparedReason::Recent(SignedDuration::from_hours(48)));
-        assert_eq!(choose_cleanup_action(&environment, false, &standing, &rules(48)), spared);
+        assert_eq!(choose_cleanup_action(&environment, false, &merge_status, &rules(48)), spared);
     }
 
     #[test]
@@ -236,33 +244,33 @@ mod tests {
         let now = Moment::now();
         let rules = |scope| CleanupRules { scope, steady: true, grace: None };
         let everything = [CleanupScope::Merged, CleanupScope::Stale, CleanupScope::Everything];
-        let chosen = |environment: &Environment, standing: &MergeStatus| {
-            everything.map(|scope| choose_cleanup_action(environment, false, standing, &rules(scope)))
+        let chosen = |environment: &Environment, merge_status: &MergeStatus| {
+            everything.map(|scope| choose_cleanup_action(environment, false, merge_status, &rules(scope)))
         };
-        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), false);
-        assert_eq!(chosen(&environment, &standing), [REMOVE_MERGED, CleanupChoice::Leave, REMOVE_MERGED]);
-        let (environment, standing) = environment_with_status(now, 600, 600, unmerged_verdict(), true);
-        assert_eq!(chosen(&environment, &standing), [CleanupChoice::Leave, REMOVE_STALE, REMOVE_STALE]);
-        let (environment, standing) = environment_with_status(now, 600, 600, merged_verdict(), true);
-        assert_eq!(chosen(&environment, &standing), [REMOVE_MERGED, REMOVE_STALE, REMOVE_MERGED]);
+        let (environment, merge_status) = environment_with_status(now, 600, 600, merged_verdict(), false);
+        assert_eq!(chosen(&environment, &merge_status), [REMOVE_MERGED, CleanupChoice::Leave, REMOVE_MERGED]);
+        let (environment, merge_status) = environment_with_status(now, 600, 600, unmerged_verdict(), true);
+        assert_eq!(chosen(&environment, &merge_status), [CleanupChoice::Leave, REMOVE_STALE, REMOVE_STALE]);
+        let (environment, merge_status) = environment_with_status(now, 600, 600, merged_verdict(), true);
+        assert_eq!(chosen(&environment, &merge_status), [REMOVE_MERGED, REMOVE_STALE, REMOVE_MERGED]);
         assert_eq!(
-            choose_cleanup_action(&environment, true, &standing, &rules(CleanupScope::Merged)),
+            choose_cleanup_action(&environment, true, &merge_status, &rules(CleanupScope::Merged)),
             REMOVE_MERGED,
             "a command ends no record"
         );
-        let (fresh, standing) = environment_with_status(now, 600, 600, MergeVerdict::Fresh { behind: 0 }, false);
-        assert_eq!(chosen(&fresh, &standing), [CleanupChoice::Leave; 3]);
-        let (unknown, standing) =
+        let (fresh, merge_status) = environment_with_status(now, 600, 600, MergeVerdict::Fresh { behind: 0 }, false);
+        assert_eq!(chosen(&fresh, &merge_status), [CleanupChoice::Leave; 3]);
+        let (unknown, merge_status) =
             environment_with_status(now, 600, 600, MergeVerdict::Unknown { why: "git failed".to_owned() }, false);
-        assert_eq!(chosen(&unknown, &standing), [CleanupChoice::Leave; 3]);
+        assert_eq!(chosen(&unknown, &merge_status), [CleanupChoice::Leave; 3]);
         let mut adopted = environment.clone();
         adopted.metadata.adopted_from = Some(AdoptedFrom::Path);
         let asleep = Environment { status: Status::Hibernated, ..environment };
-        let (_, standing) = environment_with_status(now, 600, 600, merged_verdict(), true);
+        let (_, merge_status) = environment_with_status(now, 600, 600, merged_verdict(), true);
         for environment in [adopted, asleep] {
-            assert_eq!(chosen(&environment, &standing), [CleanupChoice::Leave; 3]);
+            assert_eq!(chosen(&environment, &merge_status), [CleanupChoice::Leave; 3]);
             assert_eq!(
-                choose_cleanup_action(&environment, true, &standing, &rules(CleanupScope::Everything)),
+                choose_cleanup_action(&environment, true, &merge_status, &rules(CleanupScope::Everything)),
                 CleanupChoice::Leave
             );
         }

@@ -19,7 +19,7 @@ use crate::paths;
 impl Codebases {
     /// Returns the path that a repository is cloned to: `GROVE_HOME/workspaces/<owner>/<repo>`.
     pub fn workspace_path(&self, repository: &RepositoryHint) -> PathBuf {
-        let workspaces = self.settings.home_path().join("workspaces");
+        let workspaces = self.settings.current().home_path().join("workspaces");
         let (owner, name) = repository.name.rsplit_once('/').unwrap_or(("_local", &repository.name));
         workspaces.join(FolderName::from_text(owner).to_string()).join(FolderName::from_text(name).to_string())
     }
@@ -35,7 +35,7 @@ impl Codebases {
     /// Clones a repository and registers it, unless it is already registered.
     pub async fn clone_workspace(&self, repository: &RepositoryHint) -> Result<Codebase, CodebaseError> {
         let target = self.workspace_path(repository);
-        if let Some(root) = self.settings.allowed_root()
+        if let Some(root) = self.settings.current().allowed_root()
             && !paths::is_beneath(&target, &root)
         {
             return Err(CodebaseError::OutsideRoot { path: target, root });

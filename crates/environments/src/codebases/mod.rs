@@ -10,7 +10,7 @@ use grove_git::base::{BaseError, choose_remote};
 use grove_git::clone::owner_and_name;
 use grove_git::network::is_url;
 use grove_git::repository::RepositoryError;
-use grove_git::{Git, GitError, Repository};
+use grove_git::{Git, GitError, ProgressCallback, Repository};
 use grove_model::{Codebase, FolderName, RepositoryFolders, Status, short_hash};
 use grove_store::{NewCodebase, Store, StoreError};
 
@@ -18,7 +18,7 @@ use crate::paths;
 use crate::provider::IsolationProvider;
 use crate::provider::disk::DiskFacts;
 use crate::provider::worktree::WorktreeProvider;
-use crate::settings::Settings;
+use crate::settings::LiveSettings;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CodebaseError {
@@ -76,16 +76,6 @@ impl UnsavedWork {
             UnsavedWork::Unknown(_) => "unknown",
         }
     }
-
-    pub(crate) fn resolve_hint(&self, branch: &str) -> String {
-        match self {
-            UnsavedWork::Changes | UnsavedWork::Untracked(_) => {
-                format!("See `grove worktree exec {branch} -- git status`.")
-            }
-            UnsavedWork::Busy(_) => "Wait until it has ended.".to_owned(),
-            UnsavedWork::Unknown(_) => format!("See `grove worktree show {branch}`."),
-        }
-    }
 }
 
 impl fmt::Display for UnsavedWork {
@@ -100,15 +90,30 @@ impl fmt::Display for UnsavedWork {
     }
 }
 
+/// The reason why a codebase was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodebaseChoice {
+    Named,
+    /// The directory is in it.
+    Here,
+    /// The directory is in no repository, and no other codebase is registered.
+    OnlyOne,
+}
+
 /// The codebases of one store.
 #[derive(Clone, Debug)]
 pub struct Codebases {
     pub git: Git,
     pub store: Store,
-    pub settings: Settings,
+    pub settings: LiveSettings,
 }
 
 impl Codebases {
+    /// Reports the progress of clones to a callback.
+    pub fn reporting_progress(self, callback: ProgressCallback) -> Self {
+        Self { git: self.git.with_progress(callback), ..self }
+    }
+
     /// Registers the repository at a path or address, or returns its existing registration.
     pub async fn add_codebase(&self, place: &str, name: Option<&str>, cwd: &Path) -> Result<Codebase, CodebaseError> {
         let cloned = is_url(place);
@@ -133,7 +138,7 @@ impl Codebases {
         name: Option<&str>,
         cloned: bool,
     ) -> Result<Codebase, CodebaseError> {
-        if let Some(root) = self.settings.allowed_root()
+        if let Some(root) = self.settings.current().allowed_root()
             && !paths::is_beneath(&repository.root, &root)
         {
             return Err(CodebaseError::OutsideRoot { path: repository.root.clone(), root });
@@ -146,7 +151,7 @@ impl Codebases {
         }
         let remotes = repository.list_remotes().await?;
         // Several remotes without a choice do not prevent the registration; a creation will ask.
-        let remote = choose_remote(self.settings.remote_name(), &remotes).unwrap_or_default();
+        let remote = choose_remote(self.settings.current().remote_name(), &remotes).unwrap_or_default();
         let url = remote.as_deref().and_then(|name| remotes.iter().find(|r| r.name == name)).map(|r| r.url.clone());
         let default_branch = if remote.is_some() || remotes.is_empty() {
             repository.default_branch(remote.as_deref()).await?
@@ -183,7 +188,7 @@ impl Codebases {
                 format!("_local/{}", FolderName::from_text(last.strip_suffix(".git").unwrap_or(last)))
             }
         };
-        let target = self.settings.home_path().join("repos").join(path);
+        let target = self.settings.current().home_path().join("repos").join(path);
         let _lock = clone::lock_clone_target(&target).await?;
         if target.symlink_metadata().is_ok() {
             return Err(CodebaseError::CloneTaken(target));
@@ -224,18 +229,24 @@ impl Codebases {
         }
     }
 
-    /// Returns the codebase that is meant, and registers the repository at `cwd` if it is not registered yet:
-    /// a request for a worktree in it is reason enough.
-    pub async fn meant_or_registered(&self, name: Option<&str>, cwd: &Path) -> Result<Codebase, CodebaseError> {
-        if name.is_none()
-            && let Some(repository) = self.repository_at(cwd).await?
-        {
-            return match self.store.codebase_of_repository(&repository.common_dir).await? {
-                Some(codebase) => Ok(codebase),
-                None => self.register_repository(&repository, None, false).await,
-            };
+    /// Returns the codebase that is meant and why, and registers the repository at `cwd` if it is not
+    /// registered yet: a request for a worktree in it is reason enough.
+    pub async fn meant_or_registered(
+        &self,
+        name: Option<&str>,
+        cwd: &Path,
+    ) -> Result<(Codebase, CodebaseChoice), CodebaseError> {
+        if let Some(name) = name {
+            return Ok((self.find_codebase(name).await?, CodebaseChoice::Named));
         }
-        self.resolve_codebase(name, cwd).await
+        let Some(repository) = self.repository_at(cwd).await? else {
+            return Ok((self.only_or_named(None).await?, CodebaseChoice::OnlyOne));
+        };
+        let codebase = match self.store.codebase_of_repository(&repository.common_dir).await? {
+            Some(codebase) => codebase,
+            None => self.register_repository(&repository, None, false).await?,
+        };
+        Ok((codebase, CodebaseChoice::Here))
     }
 
     async fn repository_at(&self, cwd: &Path) -> Result<Option<Repository>, CodebaseError> {

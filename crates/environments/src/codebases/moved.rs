@@ -21,7 +21,7 @@ impl Codebases {
             return Err(CodebaseError::NotMoved { name: codebase.name.clone(), at });
         }
         let repository = Repository::discover_repository(&self.git, path).await?;
-        if let Some(root) = self.settings.allowed_root()
+        if let Some(root) = self.settings.current().allowed_root()
             && !paths::is_beneath(&repository.root, &root)
         {
             return Err(CodebaseError::OutsideRoot { path: repository.root, root });

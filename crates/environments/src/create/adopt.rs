@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use grove_git::Repository;
 use grove_git::base::{BasePreference, FetchPolicy, choose_remote};
 use grove_model::{AdoptedFrom, BranchName, Codebase, Work};
 use grove_store::{AdoptedWorktree, ClaimOutcome, NewEnvironment};
@@ -11,7 +10,7 @@ use crate::create::{
     CreateAttempt, CreateHints, CreateMethod, CreateOutcome, CreateRequest, EnvironmentCreator, decide,
 };
 use crate::environments::Environments;
-use crate::error::EnvironmentError;
+use crate::error::{CreateError, EnvironmentError};
 use crate::mirror;
 use crate::provider::FoundEnvironment;
 
@@ -24,16 +23,19 @@ impl Environments {
         work: Option<Work>,
         by: EnvironmentCreator,
     ) -> Result<CreateOutcome, EnvironmentError> {
-        let real = path.canonicalize().map_err(|_| EnvironmentError::NotAdoptable { path: path.to_owned() })?;
+        let real = path
+            .canonicalize()
+            .map_err(|_| EnvironmentError::Create(CreateError::NotAdoptable { path: path.to_owned() }))?;
         let environments = self.store.list_environments(codebase.id, false).await?;
         if let Some(known) = environments.into_iter().find(|environment| environment.path == real) {
             return Ok(CreateOutcome { environment: known, how: CreateMethod::Used, stale_reference: false });
         }
-        let not_ours = || EnvironmentError::NotAdoptable { path: real.clone() };
+        let not_ours = || EnvironmentError::Create(CreateError::NotAdoptable { path: real.clone() });
         let found = self.provider.check_adoptable(codebase, &real).await?.ok_or_else(not_ours)?;
-        let on_no_branch = || EnvironmentError::OnNoBranch { path: real.clone() };
+        let on_no_branch = || EnvironmentError::Create(CreateError::OnNoBranch { path: real.clone() });
         let branch = found.branch.as_deref().ok_or_else(on_no_branch)?;
-        let branch = BranchName::parse(branch).map_err(|error| EnvironmentError::Work(error.into()))?;
+        let branch =
+            BranchName::parse(branch).map_err(|error| EnvironmentError::Create(CreateError::Work(error.into())))?;
         let work = work.map_or_else(|| Work::for_task(branch.as_str()), Ok)?;
         let request =
             CreateRequest { work, branch: None, from: None, hints: CreateHints::default(), conversation: None, by };
@@ -42,9 +44,11 @@ impl Environments {
             ClaimOutcome::Won(environment) => {
                 Ok(CreateOutcome { environment, how: CreateMethod::Adopted(AdoptedFrom::Path), stale_reference: false })
             }
-            ClaimOutcome::Held(holder) => {
-                Err(EnvironmentError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
-            }
+            ClaimOutcome::Held(holder) => Err(EnvironmentError::Create(CreateError::Held {
+                work: holder.work.to_string(),
+                branch: holder.branch,
+                path: holder.path,
+            })),
         }
     }
 
@@ -58,12 +62,13 @@ impl Environments {
         from: AdoptedFrom,
         migrated: bool,
     ) -> Result<ClaimOutcome, EnvironmentError> {
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let repo = self.open_repository(codebase);
         let remotes = repo.list_remotes().await?;
-        let remote = choose_remote(self.settings.remote_name(), &remotes).unwrap_or_default();
+        let settings = self.settings.current();
+        let remote = choose_remote(settings.remote_name(), &remotes).unwrap_or_default();
         let request = BasePreference {
             explicit: None,
-            setting: self.settings.base_branch(),
+            setting: settings.base_branch(),
             recorded: codebase.default_branch.as_deref(),
         };
         let base = repo.find_base(&request, remote.as_deref(), FetchPolicy::Never, None).await.ok();

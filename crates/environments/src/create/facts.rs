@@ -29,7 +29,7 @@ impl Environments {
         bound: Option<EnvironmentId>,
     ) -> Result<DecisionFacts, EnvironmentError> {
         let environments = self.store.list_environments(codebase.id, false).await?;
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let repo = self.open_repository(codebase);
         let mut facts = DecisionFacts { fork: work.is_from_fork(), ..DecisionFacts::default() };
         let mut seen = Vec::new();
         let bound = environments.iter().filter(|e| Some(e.id) == bound).map(|e| (WorkRelation::Bound, e));
@@ -69,7 +69,7 @@ impl Environments {
         if work.is_from_fork() || (!path.exists() && pull_request.is_none() && hints.suggested_branch.is_none()) {
             return Ok(Vec::new());
         }
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let repo = self.open_repository(codebase);
         let tip = match pull_request {
             Some((branch, None)) => self.last_seen_tip(&repo, branch).await?,
             _ => None,
@@ -108,7 +108,7 @@ impl Environments {
         branch: &BranchName,
     ) -> Result<Option<CommitSha>, EnvironmentError> {
         let remotes = repo.list_remotes().await?;
-        match choose_remote(self.settings.remote_name(), &remotes).unwrap_or_default() {
+        match choose_remote(self.settings.current().remote_name(), &remotes).unwrap_or_default() {
             Some(remote) => Ok(repo.commit_of(&format!("refs/remotes/{remote}/{branch}")).await?),
             None => Ok(None),
         }
@@ -116,7 +116,7 @@ impl Environments {
 
     /// Detects which tool created a worktree, where the tool left metadata.
     fn detect_creating_tool(&self, codebase: &Codebase, found: &FoundEnvironment) -> Option<AdoptedFrom> {
-        if is_skills(self.settings.user_home(), codebase, found) {
+        if is_skills(self.settings.current().user_home(), codebase, found) {
             return Some(AdoptedFrom::Skill);
         }
         is_automakers(codebase, found).then_some(AdoptedFrom::Automaker)

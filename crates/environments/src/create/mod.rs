@@ -13,16 +13,15 @@ mod recover;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use grove_git::Repository;
 use grove_model::{
     AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, Moment, Nonce, PullRequestHead, Status, Work,
     WorkKind,
 };
-use grove_store::{ClaimOutcome, ConversationRef, NewEnvironment};
+use grove_store::{ClaimOutcome, ConversationRef, NewEnvironment, StoreError};
 
 use crate::create::decide::{DecisionFacts, EnvironmentChoice, WorkRelation, decide_environment};
 use crate::environments::{Environments, with_repository_settings};
-use crate::error::EnvironmentError;
+use crate::error::{CreateError, EnvironmentError};
 use crate::journal::{StoreJournal, fault_point};
 use crate::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
 use crate::provider::{ProvisionRequest, ProvisionedEnvironment, disk};
@@ -155,7 +154,12 @@ impl Environments {
         };
         let mut decision = decide_environment(self.gather_facts(codebase, &request.work, &request.hints, bound).await?);
         for gone in &decision.gone {
-            self.store.advance_status(gone.id, gone.status, Status::Destroyed, Some("its folder is gone")).await?;
+            match self.store.advance_status(gone.id, gone.status, Status::Destroyed, Some("its folder is gone")).await {
+                Ok(()) => {}
+                // A removal took the folder away after the row was read.
+                Err(StoreError::Moved { .. }) => return Ok(CreateAttempt::Again),
+                Err(error) => return Err(error.into()),
+            }
             self.store.clear_references(gone.id).await?;
             self.provider.forget_missing(codebase, gone).await?;
             if let Err(error) = mirror::delete_mirror(codebase, gone) {
@@ -177,7 +181,7 @@ impl Environments {
             }
             EnvironmentChoice::Use(environment) if request.from.is_some() => {
                 let (work, branch) = (request.work.work_key().to_string(), environment.branch);
-                return Err(EnvironmentError::HasEnvironment { work, branch });
+                return Err(EnvironmentError::Create(CreateError::HasEnvironment { work, branch }));
             }
             EnvironmentChoice::Use(environment) => {
                 self.finish_recorded_creation(codebase, &environment)?;
@@ -188,8 +192,9 @@ impl Environments {
                 return self.record_choice(*environment, CreateMethod::Shared(relation), &decision.steps).await;
             }
         }
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
-        let settings = with_repository_settings(&repo, &self.settings, codebase.default_branch.as_deref()).await?;
+        let repo = self.open_repository(codebase);
+        let settings =
+            with_repository_settings(&repo, &self.settings.current(), codebase.default_branch.as_deref()).await?;
         let branch = self.branch_for(codebase, request, &settings).await?;
         let others = self.store.list_environments(codebase.id, false).await?;
         let path = paths::path_for(&branch, codebase, &settings, &others);
@@ -265,7 +270,11 @@ impl Environments {
             };
             return self.record_choice(holder, how, steps).await;
         }
-        Err(EnvironmentError::Held { work: holder.work.to_string(), branch: holder.branch, path: holder.path })
+        Err(EnvironmentError::Create(CreateError::Held {
+            work: holder.work.to_string(),
+            branch: holder.branch,
+            path: holder.path,
+        }))
     }
 
     pub(super) fn new_row(
@@ -360,7 +369,6 @@ impl Environments {
             nonce: new.nonce,
             settings,
             journal: &journal,
-            on_wait: self.on_wait.as_ref(),
         };
         let made = tokio::select! {
             made = self.provider.create_environment(&request) => made,

@@ -1,14 +1,11 @@
 //! Cleans up after a creation that was interrupted.
 
-use grove_git::Git;
-use grove_git::processes::end_calls_of;
 use grove_model::{Codebase, Environment, Moment, Status};
-use grove_store::Store;
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
 use crate::journal::branch_intent;
-use crate::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
+use crate::lease::{OWNER_LEASE_DURATION, end_calls_of_gone, is_gone, this_process};
 use crate::mirror;
 
 impl Environments {
@@ -39,14 +36,6 @@ impl Environments {
             what: format!("{} cannot be written", mirror::MIRROR_FOLDER),
             source,
         })
-    }
-
-    pub(crate) fn git_client(&self) -> &Git {
-        &self.git
-    }
-
-    pub(crate) fn environment_store(&self) -> &Store {
-        &self.store
     }
 
     /// Undoes an unfinished creation whose owner is gone, and finishes or undoes a removal. Returns `false`
@@ -91,10 +80,7 @@ impl Environments {
         if !self.store.take_over(environment.id, owner, this_process(), until).await? {
             return Ok(false);
         }
-        // A git process that the owner started may still be writing.
-        if owner.boot == this_process().boot {
-            end_calls_of(owner.process, owner.started).await;
-        }
+        end_calls_of_gone(owner).await;
         Ok(true)
     }
 }

@@ -9,7 +9,7 @@ use grove_git::finish::would_conflict;
 use grove_model::{BranchName, Codebase, CommitSha, Environment, InitStatus, Status};
 
 use crate::environments::Environments;
-use crate::error::EnvironmentError;
+use crate::error::{EnvironmentError, IntegrateError};
 use crate::inspect::find::find_by_name;
 use crate::mirror;
 
@@ -83,7 +83,11 @@ impl Environments {
             _ => {
                 let now = now.unwrap_or_else(|| CheckedOut::Branch(recorded.clone()));
                 let named = named.cloned();
-                Err(EnvironmentError::OtherBranch { recorded: recorded.clone(), now: Box::new(now), named })
+                Err(EnvironmentError::Integrate(IntegrateError::OtherBranch {
+                    recorded: recorded.clone(),
+                    now: Box::new(now),
+                    named,
+                }))
             }
         }
     }
@@ -157,7 +161,9 @@ impl Environments {
         let (false, Some(base)) = (init_failed(environment), &environment.base_ref) else { return Ok(false) };
         let Some(tip) = repo.commit_of(&environment.branch.full_ref()).await? else { return Ok(false) };
         let conflicts = would_conflict(repo, &environment.branch, &tip, base).await;
-        conflicts.map(|conflicts| !conflicts).map_err(|error| EnvironmentError::Finish(Box::new(error)))
+        conflicts
+            .map(|conflicts| !conflicts)
+            .map_err(|error| EnvironmentError::Integrate(IntegrateError::Finish(Box::new(error))))
     }
 
     /// Ends a failed merge: an operation has succeeded since.

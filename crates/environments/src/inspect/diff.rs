@@ -1,20 +1,23 @@
 //! The changes in an environment since its work began.
 
-use grove_model::{Codebase, Environment};
+use grove_git::diff::{DiffOptions, WorktreeDiff};
+use grove_model::{Codebase, Environment, Status};
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
-use crate::provider::disk::{DiskFacts, PathState};
+use crate::provider::disk::PathState;
 
-/// The longest patch that is shown.
-const MAX_PATCH_LENGTH: usize = 60_000;
+/// The longest text that is shown in a conversation.
+const MAX_DIFF_LENGTH: usize = 60_000;
 
+/// The beginning of the changes in an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnvironmentDiff {
-    pub patch: String,
-    /// The patch was longer and was cut.
+pub struct DiffExcerpt {
+    pub text: String,
+    /// The text was longer and was cut.
     pub cut: bool,
-    pub untracked: usize,
+    /// The number of repositories inside, whose files are not shown.
+    pub nested_repositories: usize,
 }
 
 impl Environments {
@@ -23,22 +26,34 @@ impl Environments {
         &self,
         codebase: &Codebase,
         environment: &Environment,
-    ) -> Result<EnvironmentDiff, EnvironmentError> {
+        options: DiffOptions,
+    ) -> Result<WorktreeDiff, EnvironmentError> {
         let broken = |why: String| EnvironmentError::Broken { path: environment.path.clone(), why };
         let entry = match self.provider.path_state(codebase, environment) {
             PathState::Worktree(entry) => entry,
-            other => return Err(broken(format!("it is not there ({other:?})"))),
-        };
-        let untracked = match self.provider.inspect(codebase, std::slice::from_ref(environment)).await.pop() {
-            Some(Ok(DiskFacts::Present(present))) => present.status.counts.untracked,
-            Some(Err(why)) => return Err(broken(why)),
-            _ => return Err(broken("it is not there".to_owned())),
+            PathState::NotMounted => return Err(EnvironmentError::NotMounted(environment.path.clone())),
+            PathState::Gone if environment.status == Status::Hibernated => {
+                return Err(broken("it hibernates".to_owned()));
+            }
+            PathState::Gone => return Err(broken("it is not there".to_owned())),
+            PathState::Elsewhere(node) => return Err(broken(format!("it is on another machine ({node})"))),
+            PathState::Unknown(why) => return Err(broken(why)),
         };
         let began = environment.base_sha.as_ref().map_or("HEAD", |sha| sha.as_str());
-        let bytes = self.provider.diff_since(codebase, environment, &entry, began).await?;
-        let text = String::from_utf8_lossy(&bytes);
-        let cut = text.len() > MAX_PATCH_LENGTH;
-        let end = (0..=MAX_PATCH_LENGTH.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        Ok(EnvironmentDiff { patch: text[..end].to_owned(), cut, untracked })
+        Ok(self.provider.diff_since(codebase, environment, &entry, began, options).await?)
+    }
+
+    /// Returns the same, cut to the length that a conversation can show.
+    pub async fn diff_excerpt(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        options: DiffOptions,
+    ) -> Result<DiffExcerpt, EnvironmentError> {
+        let diff = self.diff_environment(codebase, environment, options).await?;
+        let text = String::from_utf8_lossy(&diff.text);
+        let cut = text.len() > MAX_DIFF_LENGTH;
+        let end = (0..=MAX_DIFF_LENGTH.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        Ok(DiffExcerpt { text: text[..end].to_owned(), cut, nested_repositories: diff.nested_repositories })
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use grove_git::verdict::MergeVerdict;
-use grove_model::{Codebase, CommitSha, Environment, MergeMethod, Moment, State, Status};
-use serde::Serialize;
-use serde_json::{Value, json};
+use grove_model::{
+    Codebase, CommitSha, Environment, EnvironmentMetadata, GitOperation, MergeMethod, Moment, State, Status,
+};
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
@@ -17,7 +17,7 @@ use crate::provider::disk::DiskFacts;
 pub fn state_of(
     environment: &Environment,
     facts: Option<&Result<DiskFacts, String>>,
-    standing: Option<&MergeStatus>,
+    merge_status: Option<&MergeStatus>,
 ) -> State {
     let present = match facts {
         Some(Ok(DiskFacts::Present(present))) => Some(present),
@@ -33,28 +33,33 @@ pub fn state_of(
         _ if matches!(facts, Some(Ok(DiskFacts::Missing | DiskFacts::NotMounted))) => State::Missing,
         Status::Merging | Status::Removing => State::Merging,
         Status::Active => match present {
-            Some(present) if !present.status.is_clean() => State::Dirty,
-            _ => match standing {
-                Some(standing) if standing.is_merged() => State::Merged,
-                Some(standing) if standing.stale => State::Stale,
-                Some(MergeStatus { verdict: MergeVerdict::Fresh { .. }, .. }) => State::Fresh,
+            Some(present) if present.is_unfinished() => State::Dirty,
+            _ => match merge_status {
+                Some(merge_status) if merge_status.is_merged() => State::Merged,
+                Some(merge_status) if merge_status.stale => State::Stale,
+                Some(MergeStatus { verdict: MergeVerdict::Fresh { .. }, .. })
+                    if !present.is_some_and(|present| present.is_detached()) =>
+                {
+                    State::Fresh
+                }
                 _ => State::Active,
             },
         },
     }
 }
 
-/// An environment as `--json` and the API return it.
-#[derive(Clone, Debug, Serialize)]
+/// An environment as people and scripts see it.
+#[derive(Clone, Debug)]
 pub struct EnvironmentView {
     pub id: String,
     pub codebase: String,
+    /// The work in a few words.
+    pub title: Option<String>,
     pub workflow_type: String,
     pub workflow_id: String,
     /// The branch that is checked out; if none is, the recorded one.
     pub branch: String,
     /// The recorded branch, if another one is checked out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_branch: Option<String>,
     pub path: PathBuf,
     pub provider: String,
@@ -63,8 +68,19 @@ pub struct EnvironmentView {
     pub merged_by: Option<MergeMethod>,
     pub ahead: Option<u64>,
     pub behind: Option<u64>,
+    /// The branch of the remote that the checked-out branch follows.
+    pub upstream: Option<String>,
+    pub upstream_ahead: Option<u64>,
+    pub upstream_behind: Option<u64>,
     pub dirty: bool,
     pub untracked: usize,
+    /// The number of files with changes that are not staged.
+    pub changed: usize,
+    pub staged: usize,
+    pub conflicted: usize,
+    pub operation: Option<GitOperation>,
+    /// A commit is checked out, and no branch.
+    pub detached: bool,
     pub adopted: bool,
     pub base: Option<String>,
     pub base_sha: Option<String>,
@@ -76,9 +92,10 @@ pub struct EnvironmentView {
     pub created_at: Moment,
     pub last_activity_at: Moment,
     pub size_bytes: Option<i64>,
-    pub metadata: Value,
+    pub metadata: EnvironmentMetadata,
+    pub related_issues: Vec<u64>,
+    pub related_prs: Vec<u64>,
     /// The reason why nothing is known, or the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -101,13 +118,13 @@ impl Environments {
         let conversations = self.store.conversations_in(codebase.id).await?;
         let now = Moment::now();
         let (ended, mut live): (Vec<_>, Vec<_>) = environments.into_iter().partition(|e| e.status == Status::Destroyed);
-        let (facts, standings, bases, sizes) = tokio::join!(
+        let (facts, statuses, bases, sizes) = tokio::join!(
             self.provider.inspect(codebase, &live),
             self.merge_statuses(codebase, &live, now),
             self.base_times(codebase, live.iter().chain(&ended)),
             self.measure_some(codebase, &live, now)
         );
-        let standings = standings?;
+        let statuses = statuses?;
         for environment in &mut live {
             if let Some(size) = sizes.get(&environment.id) {
                 environment.size_bytes = *size;
@@ -118,9 +135,9 @@ impl Environments {
             .chain(ended.into_iter().map(|environment| (environment, None)))
             .map(|(environment, facts)| {
                 let conversations = conversations.get(&environment.id).cloned().unwrap_or_default();
-                let standing = standings.get(&environment.id);
+                let merge_status = statuses.get(&environment.id);
                 let base_at = environment.base_sha.as_ref().and_then(|base| bases.get(base)).copied();
-                build_view(codebase, &environment, facts.as_ref(), standing, base_at, conversations)
+                build_view(codebase, &environment, facts.as_ref(), merge_status, base_at, conversations)
             })
             .collect();
         views.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
@@ -150,17 +167,17 @@ impl Environments {
     ) -> Result<EnvironmentView, EnvironmentError> {
         let mut conversations = self.store.conversations_in(codebase.id).await?;
         let conversations = conversations.remove(&environment.id).unwrap_or_default();
-        let standing = if environment.base_sha.is_some() && environment.base_sha == environment.head_sha {
+        let merge_status = if environment.base_sha.is_some() && environment.base_sha == environment.head_sha {
             // A new environment needs no merge check.
             let verdict = MergeVerdict::Fresh { behind: 0 };
             let head = environment.head_sha.clone();
             let last_active = environment.last_activity_at;
             Some(MergeStatus { verdict, head, checked_out: None, last_active, stale: false })
         } else {
-            let standings = self.merge_statuses(codebase, std::slice::from_ref(environment), Moment::now()).await?;
-            standings.into_values().next()
+            let statuses = self.merge_statuses(codebase, std::slice::from_ref(environment), Moment::now()).await?;
+            statuses.into_values().next()
         };
-        Ok(build_view(codebase, environment, Some(&Ok(facts)), standing.as_ref(), None, conversations))
+        Ok(build_view(codebase, environment, Some(&Ok(facts)), merge_status.as_ref(), None, conversations))
     }
 }
 
@@ -168,7 +185,7 @@ fn build_view(
     codebase: &Codebase,
     environment: &Environment,
     facts: Option<&Result<DiskFacts, String>>,
-    standing: Option<&MergeStatus>,
+    merge_status: Option<&MergeStatus>,
     base_at: Option<Moment>,
     conversations: Vec<String>,
 ) -> EnvironmentView {
@@ -176,9 +193,11 @@ fn build_view(
         Some(Ok(DiskFacts::Present(present))) => Some(present),
         _ => None,
     };
-    let counts = present.map(|present| &present.status);
-    let (now, recorded) = (counts.and_then(|status| status.branch.as_deref()), environment.branch.as_str());
-    let apart = standing.and_then(|standing| standing.verdict.ahead_behind());
+    let git_status = present.map(|present| &present.status);
+    let counts = git_status.map(|status| status.counts.clone()).unwrap_or_default();
+    let upstream = git_status.and_then(|status| status.ahead_behind);
+    let (now, recorded) = (git_status.and_then(|status| status.branch.as_deref()), environment.branch.as_str());
+    let apart = merge_status.and_then(|merge_status| merge_status.verdict.ahead_behind());
     let head = present.and_then(|present| present.status.head.clone()).or_else(|| environment.head_sha.clone());
     // An environment that is in the trash, or gone, takes no room at its path.
     let gone = matches!(facts, None | Some(Ok(DiskFacts::Missing | DiskFacts::NotMounted)));
@@ -186,6 +205,7 @@ fn build_view(
     EnvironmentView {
         id: environment.id.to_string(),
         codebase: codebase.name.clone(),
+        title: environment.metadata.title.clone(),
         workflow_type: environment.work.work_kind().to_string(),
         workflow_id: environment.work.id().to_owned(),
         branch: now.unwrap_or(recorded).to_owned(),
@@ -193,12 +213,20 @@ fn build_view(
         path: environment.path.clone(),
         provider: environment.provider.clone(),
         status: environment.status,
-        state: state_of(environment, facts, standing),
-        merged_by: standing.and_then(|standing| standing.verdict.merged_by()),
+        state: state_of(environment, facts, merge_status),
+        merged_by: merge_status.and_then(|merge_status| merge_status.verdict.merged_by()),
         ahead: apart.map(|(ahead, _)| ahead),
         behind: apart.map(|(_, behind)| behind),
-        dirty: counts.is_some_and(|status| !status.is_clean()),
-        untracked: counts.map_or(0, |status| status.counts.untracked),
+        upstream: git_status.and_then(|status| status.upstream.clone()),
+        upstream_ahead: upstream.map(|(ahead, _)| ahead),
+        upstream_behind: upstream.map(|(_, behind)| behind),
+        dirty: git_status.is_some_and(|status| !status.is_clean()),
+        untracked: counts.untracked,
+        changed: counts.unstaged + counts.submodules,
+        staged: counts.staged,
+        conflicted: counts.conflicts,
+        operation: present.and_then(|present| present.operation),
+        detached: present.is_some_and(|present| present.is_detached()),
         adopted: environment.is_adopted(),
         base: environment.base_ref.clone(),
         base_sha: environment.base_sha.as_ref().map(ToString::to_string),
@@ -207,19 +235,11 @@ fn build_view(
         conversations,
         created_by_platform: environment.created_by_platform.clone(),
         created_at: environment.created_at,
-        last_activity_at: standing.map_or(environment.last_activity_at, |standing| standing.last_active),
+        last_activity_at: merge_status.map_or(environment.last_activity_at, |merge_status| merge_status.last_active),
         size_bytes: environment.size_bytes.filter(|_| !gone),
-        metadata: metadata_json(environment),
+        metadata: environment.metadata.clone(),
+        related_issues: environment.related_issues.clone(),
+        related_prs: environment.related_prs.clone(),
         error: unknown.or_else(|| environment.error.clone()),
     }
-}
-
-/// Returns the record's metadata with the links, under the names that the seeds use.
-fn metadata_json(environment: &Environment) -> Value {
-    let mut printed = serde_json::to_value(&environment.metadata).unwrap_or_else(|_| json!({}));
-    printed["related_issues"] = json!(environment.related_issues);
-    printed["related_prs"] = json!(environment.related_prs);
-    printed["adopted"] = json!(environment.is_adopted());
-    printed["migrated"] = json!(environment.metadata.migrated_at.is_some());
-    printed
 }

@@ -17,6 +17,7 @@ use jiff::SignedDuration;
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
+use crate::settings::is_permanent_platform;
 
 /// The merge status of one environment's work.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Environments {
         environments: &[Environment],
         now: Moment,
     ) -> Result<HashMap<EnvironmentId, MergeStatus>, EnvironmentError> {
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let repo = self.open_repository(codebase);
         let tips = match BranchTips::load_tips(&repo).await {
             Ok(tips) => tips,
             Err(error) => return Ok(unknown_statuses(environments, &error)),
@@ -50,7 +51,7 @@ impl Environments {
         let heads = self.read_heads(codebase, environments).await;
         let mut verdicts = self.judge_environments(codebase, &repo, &tips, environments, &heads).await?;
         let uses = self.store.uses_in(codebase.id).await?;
-        let threshold = SignedDuration::from_hours(24 * self.settings.stale_days().min(36_500).cast_signed());
+        let threshold = SignedDuration::from_hours(24 * self.settings.current().stale_days().min(36_500).cast_signed());
         let mut found = HashMap::new();
         for environment in environments {
             let verdict = verdicts.remove(&environment.id).unwrap_or_else(not_asked);
@@ -63,7 +64,7 @@ impl Environments {
             let seen = messages.chain([environment.last_activity_at]).chain(committed).chain(other);
             let mut last_active = seen.max().unwrap_or(environment.last_activity_at);
             let permanent = uses.iter().map(|(platform, _)| platform.as_str());
-            let permanent = permanent.chain(environment.created_by_platform.as_deref()).any(|p| p == "telegram");
+            let permanent = permanent.chain(environment.created_by_platform.as_deref()).any(is_permanent_platform);
             let old = |moment: Moment| now.duration_since(moment) > threshold;
             let mut stale = environment.status == Status::Active && !permanent && old(last_active);
             if stale {
@@ -243,14 +244,14 @@ fn unknown_verdict(why: &dyn std::fmt::Display) -> MergeVerdict {
 }
 
 fn unknown_statuses(environments: &[Environment], error: &GitError) -> HashMap<EnvironmentId, MergeStatus> {
-    let standing = |environment: &Environment| MergeStatus {
+    let merge_status = |environment: &Environment| MergeStatus {
         verdict: unknown_verdict(&error),
         head: None,
         checked_out: None,
         last_active: environment.last_activity_at,
         stale: false,
     };
-    environments.iter().map(|environment| (environment.id, standing(environment))).collect()
+    environments.iter().map(|environment| (environment.id, merge_status(environment))).collect()
 }
 
 /// Returns the subject to judge for an environment with this checkout, or the reason why it cannot be judged.

@@ -6,7 +6,7 @@ use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
 use grove_model::{BranchName, Codebase, Environment, Status};
 
 use crate::environments::Environments;
-use crate::error::{EnvironmentError, RefusedAction};
+use crate::error::{EnvironmentError, IntegrateError, RefusedAction, RemoveError};
 use crate::journal::fault_point;
 use crate::remove::{BranchPolicy, HeldEnvironment, RemovalRequester, RemoveOptions, RemoveOutcome};
 
@@ -32,7 +32,7 @@ impl Environments {
         if !reasons.is_empty() {
             return Err(self.refusal_error(RefusedAction::Finish, environment, reasons));
         }
-        let repo = Repository::from_record(&self.git, &codebase.default_cwd, &codebase.git_common_dir);
+        let repo = self.open_repository(codebase);
         let head = match removable.branch_fate().tip_commit().filter(|_| branch == environment.branch) {
             Some(tip) => Some(tip.clone()),
             None => repo.commit_of(&branch.full_ref()).await?,
@@ -49,7 +49,7 @@ impl Environments {
                 // An operation that can be retried as it is leaves no failure behind.
                 let why = (back == Status::Failed).then(|| error.to_string());
                 self.store.advance_status(environment.id, Status::Merging, back, why.as_deref()).await?;
-                return Err(EnvironmentError::Finish(Box::new(error)));
+                return Err(EnvironmentError::Integrate(IntegrateError::Finish(Box::new(error))));
             }
         };
         fault_point("merged");
@@ -79,14 +79,16 @@ impl Environments {
         repo: &Repository,
         base: &str,
     ) -> Result<Vec<EnvironmentLock>, EnvironmentError> {
-        let paths = checkouts_on_base(repo, base).await.map_err(|error| EnvironmentError::Finish(Box::new(error)))?;
+        let paths = checkouts_on_base(repo, base)
+            .await
+            .map_err(|error| EnvironmentError::Integrate(IntegrateError::Finish(Box::new(error))))?;
         let all = self.store.list_environments(codebase.id, false).await?;
         let on_base = all.iter().filter(|other| other.id != environment.id && paths.contains(&other.path));
         let mut locks = Vec::new();
         for other in on_base {
             let lock = self.lock_of(codebase, other)?;
             if self.try_alone(&lock)? != EnvironmentHolder::Us {
-                return Err(EnvironmentError::StillRunning { branch: other.branch.clone() });
+                return Err(EnvironmentError::Remove(RemoveError::StillRunning { branch: other.branch.clone() }));
             }
             locks.push(lock);
         }

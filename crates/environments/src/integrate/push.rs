@@ -7,7 +7,7 @@ use grove_git::push::{PushError, PushOutcome, default_of, push_branch};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, WorkKind};
 
 use crate::environments::Environments;
-use crate::error::{EnvironmentError, PushRefusedError};
+use crate::error::{EnvironmentError, IntegrateError, PushRefusedError};
 use crate::forge::{NewPullRequest, OpenedPullRequest, PullRequestTitle};
 use crate::provider::disk::PathState;
 use crate::settings::PushPolicy;
@@ -15,7 +15,7 @@ use crate::settings::PushPolicy;
 impl Environments {
     /// Checks whether an environment's branch may be pushed at all, using only known facts.
     fn may_push(&self, codebase: &Codebase, environment: &Environment) -> Result<(), PushRefusedError> {
-        if self.settings.push_policy() == PushPolicy::Never {
+        if self.settings.current().push_policy() == PushPolicy::Never {
             return Err(PushRefusedError::SwitchedOff);
         }
         let branch = &environment.branch;
@@ -25,7 +25,8 @@ impl Environments {
         {
             return Err(PushRefusedError::ForReview { branch: branch.clone(), number });
         }
-        let bases = [codebase.default_branch.as_deref(), self.settings.base_branch()];
+        let settings = self.settings.current();
+        let bases = [codebase.default_branch.as_deref(), settings.base_branch()];
         if bases.into_iter().flatten().any(|base| base == branch.as_str()) {
             return Err(PushRefusedError::DefaultBranch { branch: branch.clone() });
         }
@@ -44,7 +45,7 @@ impl Environments {
         let environment = &Environment { branch, ..environment.clone() };
         self.may_push(codebase, environment)?;
         let repo = self.open_repository(codebase);
-        let remote = choose_remote(self.settings.remote_name(), &repo.list_remotes().await?)?
+        let remote = choose_remote(self.settings.current().remote_name(), &repo.list_remotes().await?)?
             .ok_or(PushRefusedError::NoRemote)?;
         // The default branch is not recorded: the remote knows it.
         if codebase.default_branch.is_none()
@@ -59,7 +60,7 @@ impl Environments {
         };
         let pushed = push_branch(&repo, &environment.branch, &remote, base).await.map_err(|error| match error {
             PushError::Git(error) => EnvironmentError::Git(error),
-            other => EnvironmentError::Push(Box::new(other)),
+            other => EnvironmentError::Integrate(IntegrateError::Push(Box::new(other))),
         })?;
         self.store.record_journal_line(environment.id, "pushed", Some(pushed.at.as_str())).await?;
         Ok(pushed)
@@ -79,7 +80,7 @@ impl Environments {
         environment: &Environment,
         before: Option<&CommitSha>,
     ) -> Result<bool, EnvironmentError> {
-        if self.settings.push_policy() != PushPolicy::Auto || self.may_push(codebase, environment).is_err() {
+        if self.settings.current().push_policy() != PushPolicy::Auto || self.may_push(codebase, environment).is_err() {
             return Ok(false);
         }
         let now = self.head_commit(codebase, environment).await?;
@@ -107,10 +108,12 @@ impl Environments {
             title: title.map_or(PullRequestTitle::OfIssueOr(&subject), PullRequestTitle::Given),
             issue: environment.work.forge_number().filter(|_| environment.work.work_kind() == WorkKind::Issue),
         };
-        let opened = forge
-            .open_pull_request(codebase, &new)
-            .await
-            .map_err(|error| EnvironmentError::Forge { branch: environment.branch.clone(), why: error.to_string() })?;
+        let opened = forge.open_pull_request(codebase, &new).await.map_err(|error| {
+            EnvironmentError::Integrate(IntegrateError::Forge {
+                branch: environment.branch.clone(),
+                why: error.to_string(),
+            })
+        })?;
         self.keep_pull_request(codebase, environment, &opened.pull_request).await?;
         Ok((pushed, opened))
     }

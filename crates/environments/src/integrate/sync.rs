@@ -3,11 +3,11 @@
 use grove_git::Repository;
 use grove_git::base::choose_remote;
 use grove_git::checked_out::CheckedOut;
-use grove_git::sync::{SyncError, fetch_newest, is_there, merge_commit, newest_of_pull_request, of_remote};
+use grove_git::sync::{SyncError, fetch_newest, is_there, newest_of_pull_request, of_remote};
 use grove_model::{BranchName, Codebase, CommitSha, Environment, Question, Status, WorkKind};
 
 use crate::environments::Environments;
-use crate::error::{EnvironmentError, RefusedAction};
+use crate::error::{EnvironmentError, IntegrateError, RefusedAction};
 use crate::remove::{HeldEnvironment, RemovalRequester};
 
 /// The outcome of a sync.
@@ -49,22 +49,26 @@ impl Environments {
         environment: &Environment,
     ) -> Result<SyncOutcome, EnvironmentError> {
         let may_be = [Status::Active, Status::Failed];
-        let HeldEnvironment { lock: _lock, environment, removable: look } =
+        let HeldEnvironment { lock: _lock, environment, removable } =
             self.hold_environment(codebase, environment, &may_be, &RemovalRequester::Person).await?;
         let in_the_way = [Question::Changes, Question::HiddenChanges, Question::InProgress, Question::LiveRun];
-        let reasons = look.blocking_answers(&in_the_way);
+        let reasons = removable.blocking_answers(&in_the_way);
         if !reasons.is_empty() {
             return Err(self.refusal_error(RefusedAction::Sync, environment, reasons));
         }
         let repo = self.open_repository(codebase);
-        let failed = |error| EnvironmentError::Sync(Box::new(error));
+        let failed = |error| EnvironmentError::Integrate(IntegrateError::Sync(Box::new(error)));
         // The branch that is checked out is updated, whatever was recorded.
         let branch = match self.checked_out_instead(codebase, &environment).await? {
             None => environment.branch.clone(),
             Some(CheckedOut::Branch(branch)) => branch,
             Some(now @ CheckedOut::Detached(_)) => {
                 let recorded = environment.branch.clone();
-                return Err(EnvironmentError::OtherBranch { recorded, now: Box::new(now), named: None });
+                return Err(EnvironmentError::Integrate(IntegrateError::OtherBranch {
+                    recorded,
+                    now: Box::new(now),
+                    named: None,
+                }));
             }
         };
         let mut environment = Environment { branch: branch.clone(), ..environment };
@@ -79,7 +83,7 @@ impl Environments {
         };
         if let Some(own) = own.filter(|_| there) {
             let at = fetch_newest(&repo, &own).await.map_err(failed)?;
-            if merge_commit(&repo, &environment.path, &look.entry, &own, &at).await.map_err(failed)? {
+            if self.provider.merge_commit(codebase, &environment, &removable.entry, &own, &at).await.map_err(failed)? {
                 self.store.record_journal_line(environment.id, "synced", Some(at.as_str())).await?;
                 self.end_failure(&mut environment).await?;
                 return Ok(SyncOutcome { branch, from: own, at, changed: true });
@@ -92,7 +96,8 @@ impl Environments {
                 (format!("pull request #{number}"), at)
             }
         };
-        let changed = merge_commit(&repo, &environment.path, &look.entry, &from, &at).await.map_err(failed)?;
+        let changed =
+            self.provider.merge_commit(codebase, &environment, &removable.entry, &from, &at).await.map_err(failed)?;
         self.store.record_journal_line(environment.id, "synced", Some(at.as_str())).await?;
         self.end_failure(&mut environment).await?;
         Ok(SyncOutcome { branch, from, at, changed })
@@ -114,7 +119,7 @@ impl Environments {
         if let Some(upstream) = upstream {
             return Ok(if is_pull { (None, SyncSource::Branch(upstream)) } else { (Some(upstream), base()?) });
         }
-        let remote = choose_remote(self.settings.remote_name(), &repo.list_remotes().await?);
+        let remote = choose_remote(self.settings.current().remote_name(), &repo.list_remotes().await?);
         if !is_pull {
             // If it is unclear which remote is meant, none is used.
             let own = remote.ok().flatten().map(|remote| format!("{remote}/{}", environment.branch));

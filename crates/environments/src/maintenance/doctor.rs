@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use grove_git::Git;
-use grove_model::{Codebase, Status, human_size};
+use grove_model::{Codebase, Status, UserText, human_size};
 use grove_store::private::{Exposure, ExposureKind};
 use grove_store::{Engine, Store};
 use rustix::io::Errno;
@@ -34,12 +34,17 @@ pub enum CheckResult {
 pub struct DoctorCheck {
     pub name: String,
     pub verdict: CheckResult,
-    pub detail: String,
+    pub detail: UserText,
     /// How to fix it; empty if there is nothing to do.
-    pub hint: String,
+    pub hint: UserText,
 }
 
-pub fn new_check(name: &str, verdict: CheckResult, detail: impl Into<String>, hint: impl Into<String>) -> DoctorCheck {
+pub fn new_check(
+    name: &str,
+    verdict: CheckResult,
+    detail: impl Into<UserText>,
+    hint: impl Into<UserText>,
+) -> DoctorCheck {
     DoctorCheck { name: name.to_owned(), verdict, detail: detail.into(), hint: hint.into() }
 }
 

@@ -5,11 +5,6 @@
 //! proves to be its own; it reports everything else. A second run changes nothing, and an error of the store
 //! ends the run.
 
-use std::fs;
-
-use grove_git::lock::LockFiles;
-use grove_git::quarantine::{broken_entries, pin_quarantined, quarantine_entry};
-use grove_git::{Repository, leftovers};
 use grove_model::{Codebase, Environment, Nonce, Status};
 
 use crate::environments::Environments;
@@ -31,20 +26,14 @@ pub struct ReconcileReport {
 impl Environments {
     /// Quarantines entries that would break git for the whole repository.
     pub async fn quarantine_broken(&self, codebase: &Codebase) -> Result<Vec<ReconcileFix>, EnvironmentError> {
-        let common_dir = &codebase.git_common_dir;
-        let failed =
-            |source| EnvironmentError::Io { what: format!("{} cannot be looked at", common_dir.display()), source };
         let mut fixes = Vec::new();
-        for broken in broken_entries(common_dir).map_err(failed)? {
-            let aside = quarantine_entry(common_dir, &broken).map_err(failed)?;
-            pin_quarantined(&Repository::from_record(self.git_client(), &codebase.default_cwd, common_dir), &aside)
-                .await?;
-            tracing::warn!(entry = %broken.entry.display(), "quarantined: {}", broken.why);
-            let worktree = broken.worktree.map(|path| format!(" of {}", path.display())).unwrap_or_default();
+        for entry in self.provider.quarantine_broken(codebase).await? {
+            tracing::warn!(aside = %entry.aside.display(), why = entry.why, "git's entry of a worktree quarantined");
+            let worktree = entry.worktree.map(|path| format!(" of {}", path.display())).unwrap_or_default();
             fixes.push(ReconcileFix(format!(
                 "git's entry{worktree} is broken ({}) and was put aside at {}",
-                broken.why,
-                aside.display()
+                entry.why,
+                entry.aside.display()
             )));
         }
         Ok(fixes)
@@ -54,7 +43,7 @@ impl Environments {
     pub async fn reconcile_codebase(&self, codebase: &Codebase) -> Result<ReconcileReport, EnvironmentError> {
         let mut done = ReconcileReport { fixes: self.quarantine_broken(codebase).await?, left: Vec::new() };
         let here = node_name();
-        let all = self.environment_store().list_environments(codebase.id, true).await?;
+        let all = self.store.list_environments(codebase.id, true).await?;
         for environment in all.iter().filter(|environment| environment.node == here) {
             match self.reconcile_one(codebase, environment).await {
                 Ok(fix) => done.fixes.extend(fix.map(ReconcileFix)),
@@ -63,7 +52,7 @@ impl Environments {
                 Err(error) => done.left.push((environment.branch.to_string(), error.into())),
             }
         }
-        self.sweep_staging(codebase, &all, &mut done.fixes)?;
+        self.sweep_leftovers(codebase, &all, &mut done.fixes)?;
         self.sweep_locks(codebase, &all).await?;
         self.sweep_readings(codebase, &mut done).await?;
         Ok(done)
@@ -81,7 +70,7 @@ impl Environments {
                 Some(format!("the unfinished creation of `{branch}` was undone"))
             }
             Status::Removing if self.recover_environment(codebase, environment).await? => {
-                let now = self.environment_store().find_environment(environment.id).await?;
+                let now = self.store.find_environment(environment.id).await?;
                 let back = now.is_some_and(|now| now.status != Status::Destroyed);
                 let how = if back { "it is back" } else { "it is in the trash" };
                 Some(format!("the unfinished removal of `{branch}` was put right: {how}"))
@@ -101,47 +90,33 @@ impl Environments {
 
     /// Deletes the lock files of environments that are gone for good: ended, and not in the trash.
     async fn sweep_locks(&self, codebase: &Codebase, all: &[Environment]) -> Result<(), EnvironmentError> {
-        let common_dir = &codebase.git_common_dir;
         let failed = |source| EnvironmentError::Io { what: "files of locks cannot be deleted".to_owned(), source };
-        let found = LockFiles::locked_environments(common_dir).map_err(failed)?;
+        let found = self.provider.locked_environments(codebase).map_err(failed)?;
         if found.is_empty() {
             return Ok(());
         }
-        let kept = self.environment_store().trash_of(codebase.id).await?;
+        let kept = self.store.trash_of(codebase.id).await?;
         let here = node_name();
         for id in found {
             let ended = all.iter().any(|e| e.id == id && e.status == Status::Destroyed && e.node == here);
             if ended && !kept.iter().any(|row| row.environment == id) {
-                LockFiles::of_environment(common_dir, id).and_then(|locks| locks.delete_files()).map_err(failed)?;
+                self.provider.delete_locks(codebase, id).map_err(failed)?;
             }
         }
         Ok(())
     }
 
-    /// Deletes staging folders of creations that have ended; each folder's name tells its creation.
-    fn sweep_staging(
+    /// Deletes what creations that have ended and calls of git that have ended left behind.
+    fn sweep_leftovers(
         &self,
         codebase: &Codebase,
         all: &[Environment],
         fixes: &mut Vec<ReconcileFix>,
     ) -> Result<(), EnvironmentError> {
         let ended: Vec<Nonce> = all.iter().filter(|e| e.status == Status::Destroyed).map(|e| e.nonce).collect();
-        let staged = fs::read_dir(codebase.git_common_dir.join("grove")).into_iter().flatten().flatten();
-        for entry in staged {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let nonce = name.strip_prefix("staging-").and_then(|nonce| nonce.parse::<Nonce>().ok());
-            if nonce.is_some_and(|nonce| ended.contains(&nonce)) {
-                fs::remove_dir_all(entry.path())
-                    .map_err(|source| EnvironmentError::Io { what: format!("{name} cannot be taken away"), source })?;
-                fixes.push(ReconcileFix(format!("{name} of a creation that ended was taken away")));
-            }
-        }
-        for path in leftovers::sweep_leftovers(&codebase.git_common_dir).map_err(|source| EnvironmentError::Io {
-            what: "leftovers of git cannot be taken away".to_owned(),
-            source,
-        })? {
-            fixes.push(ReconcileFix(format!("{} of a call of git that ended was taken away", path.display())));
-        }
+        let failed = |source| EnvironmentError::Io { what: "leftovers cannot be taken away".to_owned(), source };
+        let swept = self.provider.sweep_leftovers(codebase, &ended).map_err(failed)?;
+        fixes.extend(swept.iter().map(|name| ReconcileFix(format!("{name} of a call that ended was taken away"))));
         Ok(())
     }
 }

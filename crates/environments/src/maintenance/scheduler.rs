@@ -33,7 +33,7 @@ impl Environments {
     pub async fn run_scheduler(&self, processes: RunProcesses, mut ending: watch::Receiver<bool>) {
         let now = Instant::now();
         let mut reconcile = interval_at(now, RECONCILE_INTERVAL);
-        let mut clean_up = interval_at(now, self.settings.cleanup_interval());
+        let mut clean_up = interval_at(now, self.settings.current().cleanup_interval());
         for interval in [&mut reconcile, &mut clean_up] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
@@ -76,8 +76,8 @@ impl Environments {
                 continue;
             }
             let (common_dir, id) = (codebase.git_common_dir.clone(), environment.id);
-            let look = move || end_orphans(&common_dir, id, processes.is_supervisor);
-            let ended = tokio::task::spawn_blocking(look).await.map_err(std::io::Error::other).flatten();
+            let end_processes = move || end_orphans(&common_dir, id, processes.is_supervisor);
+            let ended = tokio::task::spawn_blocking(end_processes).await.map_err(std::io::Error::other).flatten();
             let failed = |source| EnvironmentError::Io { what: "the environment cannot be locked".to_owned(), source };
             if ended.map_err(failed)? {
                 tracing::warn!(environment = %environment.id, "ended what a killed run had left");

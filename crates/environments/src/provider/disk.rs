@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use grove_git::parse::{self, WorktreeStatus as GitStatus};
+use grove_git::removal::check::operation_in;
 use grove_git::{Git, GitLocation, links};
-use grove_model::{Codebase, Environment};
+use grove_model::{Codebase, Environment, GitOperation};
 use tokio::task::JoinSet;
 
 use crate::lease::node_name;
@@ -23,6 +24,19 @@ pub enum DiskFacts {
 pub struct PresentWorktree {
     pub admin_dir: PathBuf,
     pub status: GitStatus,
+    pub operation: Option<GitOperation>,
+}
+
+impl PresentWorktree {
+    /// Tells whether files are changed, or an operation waits to be finished. A bisect changes nothing.
+    pub fn is_unfinished(&self) -> bool {
+        !self.status.is_clean() || self.operation.is_some_and(|operation| operation != GitOperation::Bisect)
+    }
+
+    /// Tells whether a commit is checked out, and no branch.
+    pub fn is_detached(&self) -> bool {
+        self.status.branch.is_none() && self.status.head.is_some()
+    }
 }
 
 /// Inspects each environment, several at once. A fact that could not be determined is an error with the
@@ -97,7 +111,8 @@ async fn inspect_environment(git: &Git, common_dir: &Path, environment: &Environ
     let status = git.new_command(place, "status").args(flags);
     let output = status.inspecting_worktree().run().await.map_err(|error| error.to_string())?;
     let status = parse::parse_status(&output.stdout).map_err(|error| error.to_string())?;
-    Ok(DiskFacts::Present(Box::new(PresentWorktree { admin_dir, status })))
+    let operation = operation_in(&admin_dir);
+    Ok(DiskFacts::Present(Box::new(PresentWorktree { admin_dir, status, operation })))
 }
 
 /// Tells whether git's entry leads back to the worktree.

@@ -1,20 +1,26 @@
 //! The interface for kinds of isolation: worktrees now, containers and other machines later.
 
 pub mod disk;
+mod new_worktree;
 pub mod trash;
 pub mod worktree;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use grove_git::base::BaseCommit;
 use grove_git::checked_out::CheckedOut;
-use grove_git::removal::TrashManifest;
-use grove_git::removal::look::RemovalSubject;
-use grove_git::worktree::{BranchIntent, CreationJournal};
-use grove_git::{GitError, RemovalCheck, WaitCallback};
-use grove_model::{BranchName, Codebase, CommitSha, Environment, Nonce, Work};
+use grove_git::diff::{DiffOptions, WorktreeDiff};
+use grove_git::lock::{EnvironmentLock, LockFiles};
+use grove_git::reading::{SnapshotError, SnapshotMark, SnapshotOutcome, SnapshotWorktree};
+use grove_git::removal::check::RemovalSubject;
+use grove_git::removal::{RegenerableNames, TrashManifest};
+use grove_git::sync::SyncError;
+use grove_git::worktree::{AddWorktreeError, BranchIntent, CreationJournal};
+use grove_git::{GitError, RemovalCheck};
+use grove_model::{BranchName, Codebase, CommitSha, Environment, EnvironmentId, Nonce, Work};
 
 use crate::error::EnvironmentError;
 use crate::provider::disk::{DiskFacts, PathState};
@@ -33,8 +39,6 @@ pub struct ProvisionRequest<'a> {
     /// The settings, including the repository's own.
     pub settings: &'a Settings,
     pub journal: &'a dyn CreationJournal,
-    /// Is called when the creation has to wait for a remote.
-    pub on_wait: Option<&'a WaitCallback>,
 }
 
 /// A created environment, and how to undo it if the record cannot be written.
@@ -74,6 +78,15 @@ pub enum EnvironmentHealth {
     /// It is gone together with the folder above it.
     NotMounted,
     Bad(String),
+}
+
+/// A registration that would break git for the whole repository, and that was put aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantinedEntry {
+    /// The environment's folder, if the registration still named one.
+    pub worktree: Option<PathBuf>,
+    pub why: String,
+    pub aside: PathBuf,
 }
 
 #[async_trait]
@@ -154,14 +167,15 @@ pub trait IsolationProvider: Send + Sync {
     /// Returns what is checked out at a path; `None` where nothing is.
     async fn checked_out(&self, codebase: &Codebase, path: &Path) -> Result<Option<CheckedOut>, GitError>;
 
-    /// Returns the changes since a commit, committed or not, as a patch. `entry` is git's entry.
+    /// Returns the changes since a commit, committed or not, with untracked files. `entry` is git's entry.
     async fn diff_since(
         &self,
         codebase: &Codebase,
         environment: &Environment,
         entry: &Path,
         began: &str,
-    ) -> Result<Vec<u8>, GitError>;
+        options: DiffOptions,
+    ) -> Result<WorktreeDiff, GitError>;
 
     /// Counts the files that are not committed. `entry` is git's entry.
     async fn count_uncommitted(
@@ -170,4 +184,62 @@ pub trait IsolationProvider: Send + Sync {
         environment: &Environment,
         entry: &Path,
     ) -> Result<usize, GitError>;
+
+    /// Tells whether nothing was done in an environment since it was created at `at`: no commit, no change, no
+    /// file beyond those that the creation copied. `entry` is git's entry.
+    async fn is_untouched(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+        at: &CommitSha,
+    ) -> Result<bool, GitError>;
+
+    /// Merges a commit into what is checked out in an environment; tells whether that changed anything. A
+    /// conflict leaves everything as it was. `entry` is git's entry, `from` the name of the commit's source.
+    async fn merge_commit(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+        from: &str,
+        at: &CommitSha,
+    ) -> Result<bool, SyncError>;
+
+    /// Opens the lock that keeps an environment from being moved while something runs inside.
+    fn open_lock(&self, codebase: &Codebase, environment: &Environment) -> io::Result<EnvironmentLock>;
+
+    /// Returns the locks that an agent and everything it starts inside an environment hold.
+    fn run_locks(&self, codebase: &Codebase, environment: &Environment) -> io::Result<LockFiles>;
+
+    /// Returns the environments that have files of locks.
+    fn locked_environments(&self, codebase: &Codebase) -> io::Result<BTreeSet<EnvironmentId>>;
+
+    /// Deletes the files of the locks of an environment that is gone for good.
+    fn delete_locks(&self, codebase: &Codebase, id: EnvironmentId) -> io::Result<()>;
+
+    /// Puts registrations aside that would break git for the whole repository; pins what only they hold.
+    async fn quarantine_broken(&self, codebase: &Codebase) -> Result<Vec<QuarantinedEntry>, EnvironmentError>;
+
+    /// Deletes what ended creations and ended calls of git left; returns the names.
+    fn sweep_leftovers(&self, codebase: &Codebase, ended: &[Nonce]) -> io::Result<Vec<String>>;
+
+    /// Checks a commit out only to be read, at `path`, whose last part is the mark's nonce.
+    async fn create_snapshot(
+        &self,
+        codebase: &Codebase,
+        path: &Path,
+        mark: SnapshotMark,
+    ) -> Result<SnapshotWorktree, AddWorktreeError>;
+
+    /// Deletes a snapshot that nothing uses any more, if nothing was written there.
+    async fn end_snapshot(
+        &self,
+        codebase: &Codebase,
+        snapshot: SnapshotWorktree,
+        regenerable: &RegenerableNames,
+    ) -> Result<SnapshotOutcome, SnapshotError>;
+
+    /// Returns all snapshots of a codebase, of every owner.
+    fn list_snapshots(&self, codebase: &Codebase) -> io::Result<Vec<SnapshotWorktree>>;
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use grove_git::removal::look::{RemovalSubject, entry_stamp, look_in_trash, pin_all};
+use grove_git::removal::check::{RemovalSubject, entry_stamp, look_in_trash, pin_all};
 use grove_git::removal::{RegenerableFolder, RegenerableNames, RemovalError, TrashManifest, TrashedWorktree};
 use grove_git::{GitError, RemovalCheck, Repository};
 use grove_model::Environment;
 
-use crate::error::EnvironmentError;
+use crate::error::{EnvironmentError, RemoveError};
 
 /// An environment on its way to the trash, in the trash, or on its way back. Each step first checks whether
 /// it was done already, so that recovery after a crash can run it again.
@@ -99,10 +99,10 @@ impl TrashedEnvironment for WorktreeInTrash {
         let subject = subject_of(environment, &self.entry, &names);
         let (prepared, pinned) =
             tokio::join!(self.trashed.prepare_trash(&self.repo), pin_all(&self.repo, &base, subject, check));
-        prepared.map_err(EnvironmentError::Removal)?;
+        prepared.map_err(RemoveError::Removal)?;
         pinned.map_err(|error| match error {
             GitError::Interrupted { .. } => EnvironmentError::Git(error),
-            other => EnvironmentError::Removal(RemovalError::Pin(other.to_string())),
+            other => EnvironmentError::Remove(RemoveError::Removal(RemovalError::Pin(other.to_string()))),
         })
     }
 

@@ -1,33 +1,30 @@
 //! The provider that isolates by git worktree.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use grove_git::base::{BasePreference, choose_remote, remote_of_base};
 use grove_git::checked_out::CheckedOut;
+use grove_git::diff::{self, DiffOptions, WorktreeDiff};
+use grove_git::lock::{EnvironmentLock, LockFiles};
 use grove_git::parse::{WorktreeEntry, WorktreeHead};
 use grove_git::push::count_uncommitted;
-use grove_git::reading::is_reading;
-use grove_git::removal::look::{RemovalSubject, check_removal};
-use grove_git::removal::{TrashManifest, TrashedWorktree};
-use grove_git::worktree::{
-    self, AddWorktreeError, BranchIntent, CreatedWorktree, PreparedWorktree, WithdrawOutcome, WorktreeRequest,
-    WorktreeSource,
-};
-use grove_git::{
-    Git, GitError, GitLocation, RemoteOptions, RemovalCheck, Repository, include, links, quarantine, submodules,
-};
-use grove_model::{Codebase, Environment, PullRequestHead, Work};
+use grove_git::reading::{self, SnapshotError, SnapshotMark, SnapshotOutcome, SnapshotWorktree, is_reading};
+use grove_git::removal::check::{RemovalSubject, check_removal};
+use grove_git::removal::{RegenerableNames, TrashManifest, TrashedWorktree};
+use grove_git::sync::{self, SyncError};
+use grove_git::worktree::{self, AddWorktreeError, BranchIntent, WithdrawOutcome};
+use grove_git::{Git, GitError, GitLocation, RemovalCheck, Repository, leftovers, links, quarantine};
+use grove_model::{Codebase, CommitSha, Environment, EnvironmentId, Nonce};
 
-use crate::error::EnvironmentError;
-use crate::provider::disk::{self, DiskFacts, PathState, PresentWorktree, facts_of, on_disk};
+use crate::error::{CreateError, EnvironmentError};
+use crate::provider::disk::{self, DiskFacts, PathState, facts_of, on_disk};
 use crate::provider::trash::{TrashedEnvironment, WorktreeInTrash};
 use crate::provider::{
-    EnvironmentHealth, FoundEnvironment, IsolationProvider, ProvisionRequest, ProvisionedEnvironment,
-    UnfinishedCreation,
+    EnvironmentHealth, FoundEnvironment, IsolationProvider, ProvisionRequest, ProvisionedEnvironment, QuarantinedEntry,
+    new_worktree,
 };
-use crate::settings::SubmodulePolicy;
 
 #[derive(Clone, Debug)]
 pub struct WorktreeProvider {
@@ -44,18 +41,6 @@ impl WorktreeProvider {
     }
 }
 
-/// Returns the source in git that a kind of work needs.
-fn source_of(work: &Work) -> WorktreeSource {
-    let number = work.work_key().forge_number().unwrap_or_default();
-    match work {
-        Work::Issue { .. } | Work::Thread { .. } | Work::Task { .. } => WorktreeSource::OwnBranch,
-        Work::PullRequest { head: PullRequestHead::SameRepo { .. }, .. } => WorktreeSource::PullRequestBranch,
-        Work::PullRequest { head, .. } | Work::Review { head, .. } => {
-            WorktreeSource::PullRequestHead { number, pinned: head.head_commit().cloned() }
-        }
-    }
-}
-
 #[async_trait]
 impl IsolationProvider for WorktreeProvider {
     fn provider_name(&self) -> &'static str {
@@ -66,50 +51,7 @@ impl IsolationProvider for WorktreeProvider {
         &self,
         request: &ProvisionRequest<'_>,
     ) -> Result<ProvisionedEnvironment, EnvironmentError> {
-        let options = RemoteOptions {
-            creation: Some(request.nonce),
-            fetch_timeout: Some(request.settings.fetch_timeout()),
-            on_wait: request.on_wait.cloned(),
-        };
-        let repo = self.open_repository(request.codebase).with_remote_options(options);
-        let failed =
-            |error: AddWorktreeError| EnvironmentError::Add { branch: request.branch.clone(), error: Box::new(error) };
-        let remotes = repo.list_remotes().await?;
-        let remote = choose_remote(request.settings.remote_name(), &remotes).map_err(|error| failed(error.into()))?;
-        let wanted = WorktreeRequest {
-            branch: request.branch,
-            source: source_of(request.work),
-            remote: remote.as_deref(),
-            base_remote: remote_of_base(request.from, remote.as_deref(), &remotes),
-            base: BasePreference {
-                explicit: request.from,
-                setting: request.settings.base_branch(),
-                recorded: request.codebase.default_branch.as_deref(),
-            },
-            fetch: request.settings.fetch_policy(),
-        };
-        let prepared = PreparedWorktree::find_source(&repo, &wanted).await.map_err(failed)?;
-        let base = prepared.base.clone();
-        let mut created = worktree::add_worktree(&repo, request.path, prepared, request.nonce, request.journal)
-            .await
-            .map_err(failed)?;
-        let mut notes = std::mem::take(&mut created.warnings);
-        match populate_worktree(&repo, &created, request, remote.as_deref()).await {
-            Ok(more) => notes.extend(more),
-            Err(error) => {
-                take_back(&repo, &mut created).await;
-                return Err(error);
-            }
-        }
-        let head = created.head.clone();
-        let facts = look_at_new(&created);
-        Ok(ProvisionedEnvironment {
-            head,
-            base,
-            facts,
-            notes,
-            unfinished: Box::new(UnfinishedWorktree { repo, created }),
-        })
+        new_worktree::create_worktree(self.open_repository(request.codebase), request).await
     }
 
     async fn withdraw_creation(
@@ -121,7 +63,9 @@ impl IsolationProvider for WorktreeProvider {
         let repo = self.open_repository(codebase);
         let withdrawn =
             worktree::withdraw_creation(&repo, &environment.path, &environment.branch, intent, environment.nonce).await;
-        let failed = |error| EnvironmentError::Add { branch: environment.branch.clone(), error: Box::new(error) };
+        let failed = |error| {
+            EnvironmentError::Create(CreateError::Add { branch: environment.branch.clone(), error: Box::new(error) })
+        };
         Ok(match withdrawn.map_err(failed)? {
             WithdrawOutcome::Whole => None,
             WithdrawOutcome::Kept(path) => Some(path),
@@ -226,11 +170,9 @@ impl IsolationProvider for WorktreeProvider {
         environment: &Environment,
         entry: &Path,
         began: &str,
-    ) -> Result<Vec<u8>, GitError> {
-        let diff = self.git.new_command(pinned_location(codebase, environment, entry), "diff");
-        let diff =
-            diff.args(["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", began, "--"]);
-        Ok(diff.inspecting_worktree().run().await?.stdout)
+        options: DiffOptions,
+    ) -> Result<WorktreeDiff, GitError> {
+        diff::diff_since(&self.open_repository(codebase), &environment.path, entry, began, options).await
     }
 
     async fn count_uncommitted(
@@ -241,6 +183,86 @@ impl IsolationProvider for WorktreeProvider {
     ) -> Result<usize, GitError> {
         count_uncommitted(&self.git, pinned_location(codebase, environment, entry)).await
     }
+
+    async fn is_untouched(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+        at: &CommitSha,
+    ) -> Result<bool, GitError> {
+        let repo = self.open_repository(codebase);
+        worktree::is_untouched(&repo, &environment.path, entry, &environment.branch, at).await
+    }
+
+    async fn merge_commit(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        entry: &Path,
+        from: &str,
+        at: &CommitSha,
+    ) -> Result<bool, SyncError> {
+        sync::merge_commit(&self.open_repository(codebase), &environment.path, entry, from, at).await
+    }
+
+    fn open_lock(&self, codebase: &Codebase, environment: &Environment) -> io::Result<EnvironmentLock> {
+        EnvironmentLock::open(&codebase.git_common_dir, environment.id)
+    }
+
+    fn run_locks(&self, codebase: &Codebase, environment: &Environment) -> io::Result<LockFiles> {
+        LockFiles::of_environment(&codebase.git_common_dir, environment.id)
+    }
+
+    fn locked_environments(&self, codebase: &Codebase) -> io::Result<BTreeSet<EnvironmentId>> {
+        LockFiles::locked_environments(&codebase.git_common_dir)
+    }
+
+    fn delete_locks(&self, codebase: &Codebase, id: EnvironmentId) -> io::Result<()> {
+        LockFiles::of_environment(&codebase.git_common_dir, id)?.delete_files()
+    }
+
+    async fn quarantine_broken(&self, codebase: &Codebase) -> Result<Vec<QuarantinedEntry>, EnvironmentError> {
+        let common_dir = &codebase.git_common_dir;
+        let failed =
+            |source| EnvironmentError::Io { what: format!("{} cannot be looked at", common_dir.display()), source };
+        let mut quarantined = Vec::new();
+        for broken in quarantine::broken_entries(common_dir).map_err(failed)? {
+            let aside = quarantine::quarantine_entry(common_dir, &broken).map_err(failed)?;
+            quarantine::pin_quarantined(&self.open_repository(codebase), &aside).await?;
+            quarantined.push(QuarantinedEntry { worktree: broken.worktree, why: broken.why, aside });
+        }
+        Ok(quarantined)
+    }
+
+    fn sweep_leftovers(&self, codebase: &Codebase, ended: &[Nonce]) -> io::Result<Vec<String>> {
+        let mut swept = leftovers::sweep_staging(&codebase.git_common_dir, ended)?;
+        let calls = leftovers::sweep_leftovers(&codebase.git_common_dir)?;
+        swept.extend(calls.iter().map(|path| path.display().to_string()));
+        Ok(swept)
+    }
+
+    async fn create_snapshot(
+        &self,
+        codebase: &Codebase,
+        path: &Path,
+        mark: SnapshotMark,
+    ) -> Result<SnapshotWorktree, AddWorktreeError> {
+        reading::create_snapshot(&self.open_repository(codebase), path, mark).await
+    }
+
+    async fn end_snapshot(
+        &self,
+        codebase: &Codebase,
+        snapshot: SnapshotWorktree,
+        regenerable: &RegenerableNames,
+    ) -> Result<SnapshotOutcome, SnapshotError> {
+        reading::end_snapshot(&self.open_repository(codebase), snapshot, regenerable).await
+    }
+
+    fn list_snapshots(&self, codebase: &Codebase) -> io::Result<Vec<SnapshotWorktree>> {
+        reading::list_snapshots(&self.open_repository(codebase))
+    }
 }
 
 fn to_found_environment(entry: &WorktreeEntry) -> FoundEnvironment {
@@ -250,63 +272,6 @@ fn to_found_environment(entry: &WorktreeEntry) -> FoundEnvironment {
         WorktreeHead::Detached(at) => Some(at.clone()),
     };
     FoundEnvironment { path: entry.path.clone(), branch: entry.branch_name().map(str::to_owned), head }
-}
-
-/// Fills a new worktree with what the commit does not contain: submodules and ignored files.
-async fn populate_worktree(
-    repo: &Repository,
-    created: &CreatedWorktree,
-    request: &ProvisionRequest<'_>,
-    remote: Option<&str>,
-) -> Result<Vec<String>, EnvironmentError> {
-    let mut notes = Vec::new();
-    let wanted = request.settings.submodule_policy();
-    if wanted != SubmodulePolicy::Leave {
-        // The author of a fork could name any address and any folder.
-        if matches!(source_of(request.work), WorktreeSource::PullRequestHead { .. }) {
-            let there = created.path.join(".gitmodules").symlink_metadata().is_ok();
-            notes.extend(there.then(|| "Submodules of a pull request from a fork are not checked out.".to_owned()));
-        } else {
-            let initialised = submodules::initialise_submodules(repo, &created.path, remote).await;
-            let problems = initialised.map_err(|error| EnvironmentError::Submodules(error.reason_line()))?;
-            if wanted == SubmodulePolicy::Require && !problems.is_empty() {
-                return Err(EnvironmentError::Submodules(problems.join(" ")));
-            }
-            notes.extend(problems);
-        }
-    }
-    let included = include::copy_ignored(repo, &created.path, request.settings.copy_patterns()).await?;
-    notes.extend(included.refused);
-    Ok(notes)
-}
-
-/// Returns the facts that the verification found.
-fn look_at_new(created: &CreatedWorktree) -> DiskFacts {
-    let Some(status) = created.status.clone() else { return DiskFacts::Missing };
-    DiskFacts::Present(Box::new(PresentWorktree { admin_dir: created.admin_dir.clone(), status }))
-}
-
-struct UnfinishedWorktree {
-    repo: Repository,
-    created: CreatedWorktree,
-}
-
-#[async_trait]
-impl UnfinishedCreation for UnfinishedWorktree {
-    fn mark_finished(&self) -> Result<(), EnvironmentError> {
-        let failed = |error| EnvironmentError::Add { branch: self.created.branch.clone(), error: Box::new(error) };
-        self.created.unlock_worktree().map_err(failed)
-    }
-
-    async fn take_back(mut self: Box<Self>) -> Vec<String> {
-        self.created.undo_creation(&self.repo).await
-    }
-}
-
-async fn take_back(repo: &Repository, created: &mut CreatedWorktree) {
-    for left in created.undo_creation(repo).await {
-        tracing::warn!(path = %created.path.display(), "taking a worktree back: {left}");
-    }
 }
 
 /// A worktree with its three directories pinned: an agent may have rewritten the files inside.

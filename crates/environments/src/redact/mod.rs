@@ -8,7 +8,7 @@ mod shapes;
 mod stream;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -23,11 +23,23 @@ const TRUNCATION_MARK: &str = "…";
 /// A shorter prefix of a secret reveals nothing.
 const MIN_SECRET_PREFIX: usize = 4;
 
-/// Removes secrets from texts. Cheap to clone.
+/// Removes secrets from texts. Cheap to clone; clones share what they know.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
-    secrets: Arc<Vec<KnownSecret>>,
-    values: Arc<Vec<KnownSecret>>,
+    known: Arc<RwLock<Arc<KnownSecrets>>>,
+}
+
+#[derive(Debug, Default)]
+struct KnownSecrets {
+    secrets: Vec<KnownSecret>,
+    /// Values that may be ordinary words.
+    values: Vec<KnownSecret>,
+}
+
+impl KnownSecrets {
+    fn all(&self) -> impl Iterator<Item = &KnownSecret> + Clone {
+        self.secrets.iter().chain(&self.values)
+    }
 }
 
 /// A secret that is known verbatim.
@@ -50,31 +62,53 @@ impl KnownSecret {
 impl Redactor {
     /// Also removes these secrets, whatever their format.
     pub fn new(secrets: Vec<String>) -> Self {
-        Self { secrets: Arc::new(known_secrets(secrets)), values: Arc::default() }
+        let known = KnownSecrets { secrets: known_secrets(secrets), values: Vec::new() };
+        Self { known: Arc::new(RwLock::new(Arc::new(known))) }
     }
 
     /// Also removes these values from outgoing text. They may be ordinary words, so they stay in incoming
     /// text.
     pub fn with_values(self, values: Vec<String>) -> Self {
-        Self { values: Arc::new(known_secrets(values)), ..self }
+        self.learn(Vec::new(), values);
+        self
+    }
+
+    /// Also removes these secrets and values from now on, in all clones. What was known stays known: it may
+    /// still be in use.
+    pub fn learn(&self, secrets: Vec<String>, values: Vec<String>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let add = |old: &[KnownSecret], new: Vec<String>| {
+            let mut all: Vec<String> = old.iter().map(|secret| secret.plain.clone()).collect();
+            all.extend(new);
+            all.sort_unstable();
+            all.dedup();
+            known_secrets(all)
+        };
+        *known = Arc::new(KnownSecrets { secrets: add(&known.secrets, secrets), values: add(&known.values, values) });
+    }
+
+    fn known(&self) -> Arc<KnownSecrets> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Redacts text for people, logs and records.
     pub fn redact_text(&self, text: &str) -> String {
-        self.clean_of(text, || self.secrets.iter().chain(self.values.iter()))
+        let known = self.known();
+        clean_of(text, || known.all())
     }
 
     /// Redacts text that people send to us, before it is stored.
     pub fn clean_incoming(&self, text: &str) -> String {
-        self.clean_of(text, || self.secrets.iter())
+        let known = self.known();
+        clean_of(text, || known.secrets.iter())
     }
 
     /// Redacts a text that was cut: it may end in the middle of a secret.
     pub fn clean_cut(&self, text: &str) -> String {
         let clean = self.redact_text(text);
         let Some(shown) = clean.strip_suffix(TRUNCATION_MARK) else { return clean };
-        let known = self.secrets.iter().chain(self.values.iter());
-        let starts = known.filter_map(|secret| {
+        let known = self.known();
+        let starts = known.all().filter_map(|secret| {
             let lengths = (MIN_SECRET_PREFIX..secret.plain.len()).rev().filter(|at| secret.plain.is_char_boundary(*at));
             lengths.map(|length| &secret.plain[..length]).find(|start| shown.ends_with(start)).map(str::len)
         });
@@ -82,21 +116,6 @@ impl Redactor {
             Some(length) => format!("{}{SECRET_MASK}{TRUNCATION_MARK}", &shown[..shown.len() - length]),
             None => clean,
         }
-    }
-
-    fn clean_of<'a, I: Iterator<Item = &'a KnownSecret>>(&self, text: &str, known: impl Fn() -> I) -> String {
-        let text = grove_git::redact::redact_credentials(text);
-        let mut secrets = shapes::find_tokens(&text);
-        secrets.extend(shapes::find_aws_keys(&text));
-        secrets.extend(shapes::find_private_keys(&text));
-        for secret in known() {
-            let forms = [Some(&secret.plain), secret.in_json.as_ref()].into_iter().flatten();
-            secrets.extend(forms.flat_map(|form| find_all(&text, form)));
-        }
-        secrets.extend(encoded::find_escaped(&text, known().map(|secret| secret.plain.as_str())));
-        let pieces = known().flat_map(|secret| &secret.base64_pieces);
-        secrets.extend(encoded::find_base64(&text, pieces.map(String::as_str)));
-        mask_ranges(text, secrets)
     }
 
     /// Redacts every string of an incoming JSON value. Strings that people write (`is_prose`, by their key)
@@ -117,6 +136,21 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+fn clean_of<'a, I: Iterator<Item = &'a KnownSecret>>(text: &str, known: impl Fn() -> I) -> String {
+    let text = grove_git::redact::redact_credentials(text);
+    let mut secrets = shapes::find_tokens(&text);
+    secrets.extend(shapes::find_aws_keys(&text));
+    secrets.extend(shapes::find_private_keys(&text));
+    for secret in known() {
+        let forms = [Some(&secret.plain), secret.in_json.as_ref()].into_iter().flatten();
+        secrets.extend(forms.flat_map(|form| find_all(&text, form)));
+    }
+    secrets.extend(encoded::find_escaped(&text, known().map(|secret| secret.plain.as_str())));
+    let pieces = known().flat_map(|secret| &secret.base64_pieces);
+    secrets.extend(encoded::find_base64(&text, pieces.map(String::as_str)));
+    mask_ranges(text, secrets)
 }
 
 fn known_secrets(secrets: Vec<String>) -> Vec<KnownSecret> {

@@ -173,25 +173,30 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_in_the_middle_of_a_secret_sees_no_part_of_it() {
+    fn a_watcher_that_joins_within_a_secret_sees_no_part_of_it() {
         let redactor = Redactor::new(vec!["a configured secret".to_owned()]);
         let key = "-----BEGIN PRIVATE KEY-----\nMIIEow\nAAAA\n-----END PRIVATE KEY-----";
         let long = "x".repeat(MAX_STREAM_LINE_LENGTH);
-        let text = format!(
-            "one a configured secret\n{key}\nghp_0123456789abcdefghij two\n{long} a configured secret {long}\n"
-        );
-        let characters: Vec<char> = text.chars().collect();
-        for at in (0..160).chain(MAX_STREAM_LINE_LENGTH..MAX_STREAM_LINE_LENGTH + 160) {
-            let mut stream = RedactedStream::new(redactor.clone());
-            for piece in characters[..at].chunks(50) {
-                stream.pass_over(&piece.iter().collect::<String>());
+        let short_lines = format!("one a configured secret\n{key}\nghp_0123456789abcdefghij two\n");
+        let long_line = format!("{long} a configured secret {long}\n");
+        let both = format!("{short_lines}{long_line}");
+        let cases: [(&str, Vec<usize>); 3] = [
+            (&short_lines, (0..short_lines.len()).collect()),
+            (&long_line, (long.len() - 115..long.len() + 45).collect()),
+            (&both, (0..160).step_by(10).collect()),
+        ];
+        for (text, places) in cases {
+            for at in places {
+                let mut stream = RedactedStream::new(redactor.clone());
+                for piece in text.as_bytes()[..at].chunks(50) {
+                    stream.pass_over(&String::from_utf8_lossy(piece));
+                }
+                let out = stream.push_piece(&text[at..]) + &stream.push_piece("the end\n");
+                for part in ["ghp_", "abcdefghij", "MIIE", "AAAA", "configured", "secret"] {
+                    assert!(!out.contains(part), "{at} {part}: {}", &out[..out.len().min(300)]);
+                }
+                assert!(out.ends_with("\nthe end\n") || out == "the end\n", "{at}");
             }
-            let rest: String = characters[at..].iter().collect();
-            let out = stream.push_piece(&rest) + &stream.push_piece("the end\n");
-            for part in ["ghp_", "abcdefghij", "MIIE", "AAAA", "configured", "secret"] {
-                assert!(!out.contains(part), "{at} {part}: {}", &out[..out.len().min(300)]);
-            }
-            assert!(out.ends_with("\nthe end\n") || out == "the end\n", "{at}");
         }
     }
 

@@ -8,7 +8,7 @@ use grove_model::{Codebase, Environment, Moment, Question, RemovalAnswer, Status
 use grove_store::{BeginOutcome, ConversationRef, RemovalIntent};
 
 use crate::environments::Environments;
-use crate::error::{ActionRefusal, EnvironmentError, RefusedAction};
+use crate::error::{ActionRefusal, EnvironmentError, RefusedAction, RemoveError};
 use crate::journal::fault_point;
 use crate::lease::{OWNER_LEASE_DURATION, this_process};
 use crate::mirror;
@@ -41,7 +41,7 @@ impl Environments {
         let mut plan = self.plan_with(codebase, &environment, &options.requester, &holder).await?;
         if let (RemovalPlan::Remove(_), EnvironmentHolder::Commands(_), true) = (&plan, &holder, options.force) {
             if !lock.end_commands().await.map_err(lock_failed)? {
-                return Err(EnvironmentError::StillRunning { branch: environment.branch });
+                return Err(EnvironmentError::Remove(RemoveError::StillRunning { branch: environment.branch }));
             }
             holder = EnvironmentHolder::Us;
             plan = self.plan_with(codebase, &environment, &options.requester, &holder).await?;
@@ -65,7 +65,7 @@ impl Environments {
             }
             RemovalPlan::Remove(mut removable) => {
                 if options.seen.as_ref().is_some_and(|seen| seen != removable.seen_fingerprint()) {
-                    return Err(EnvironmentError::ChangedMeanwhile { path: environment.path });
+                    return Err(EnvironmentError::Remove(RemoveError::ChangedMeanwhile { path: environment.path }));
                 }
                 let reasons = removable.blocking_reasons(options.force);
                 if !reasons.is_empty() {
@@ -88,7 +88,7 @@ impl Environments {
         environment: Environment,
         reasons: Vec<(Question, RemovalAnswer)>,
     ) -> EnvironmentError {
-        let keep_days = self.settings.trash_keep_days();
+        let keep_days = self.settings.current().trash_keep_days();
         EnvironmentError::Refused(Box::new(ActionRefusal { environment, reasons, keep_days, action }))
     }
 
@@ -150,7 +150,7 @@ impl Environments {
     ) -> Result<RemoveOutcome, EnvironmentError> {
         let names = RegenerableNames::default();
         let subject = subject_of(environment, &removable.entry, &names);
-        let mut manifest = TrashManifest::new(environment.id, subject, &removable.look, Moment::now());
+        let mut manifest = TrashManifest::new(environment.id, subject, &removable.check, Moment::now());
         let fate = fate_by(&removable.branch, options, rest);
         manifest.recount = fate == manifest.fate;
         manifest.fate = fate;
@@ -171,8 +171,9 @@ impl Environments {
         options: &RemoveOptions,
         rest: TrashPurpose,
     ) -> Result<(), EnvironmentError> {
-        let text = serde_json::to_string(manifest)
-            .map_err(|error| EnvironmentError::Removal(RemovalError::BadManifest(error.to_string())))?;
+        let text = serde_json::to_string(manifest).map_err(|error| {
+            EnvironmentError::Remove(RemoveError::Removal(RemovalError::BadManifest(error.to_string())))
+        })?;
         let but_for: Option<&[ConversationRef]> = match &options.requester {
             RemovalRequester::Conversation(us) if !options.force => Some(std::slice::from_ref(us)),
             _ => None,
@@ -194,7 +195,7 @@ impl Environments {
                 return Err(self.refusal_error(RefusedAction::Remove, environment.clone(), vec![reason]));
             }
             BeginOutcome::Moved | BeginOutcome::Successor => {
-                return Err(EnvironmentError::ChangedMeanwhile { path: environment.path.clone() });
+                return Err(EnvironmentError::Remove(RemoveError::ChangedMeanwhile { path: environment.path.clone() }));
             }
         }
         fault_point("removing");
@@ -208,16 +209,16 @@ impl Environments {
         environment: &Environment,
         removable: &RemovableEnvironment,
     ) -> Result<(), EnvironmentError> {
-        trashed.prepare(environment, &removable.look).await?;
+        trashed.prepare(environment, &removable.check).await?;
         fault_point("pinned");
         // This process held the lock during the checks. A process that works there without the lock is
         // noticed by what git writes; what it writes into files moves with the directory.
-        if !trashed.is_unchanged_since(&removable.look) {
-            return Err(EnvironmentError::ChangedMeanwhile { path: environment.path.clone() });
+        if !trashed.is_unchanged_since(&removable.check) {
+            return Err(EnvironmentError::Remove(RemoveError::ChangedMeanwhile { path: environment.path.clone() }));
         }
-        trashed.move_files_to_trash().map_err(EnvironmentError::Removal)?;
+        trashed.move_files_to_trash().map_err(RemoveError::Removal)?;
         fault_point("files-buried");
-        trashed.move_entry_to_trash().map_err(EnvironmentError::Removal)
+        trashed.move_entry_to_trash().map_err(EnvironmentError::from)
     }
 
     /// Takes back a removal that could not be done: everything returns to its place. Returns the error to

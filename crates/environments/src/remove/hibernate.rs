@@ -6,7 +6,7 @@ use grove_git::lock::EnvironmentHolder;
 use grove_model::{Codebase, Environment, Moment, Question, Status};
 
 use crate::environments::Environments;
-use crate::error::{EnvironmentError, RefusedAction};
+use crate::error::{EnvironmentError, RefusedAction, RemoveError};
 use crate::journal::fault_point;
 use crate::provider::trash::TrashedEnvironment;
 use crate::remove::execute::{TrashPurpose, fate_by};
@@ -82,9 +82,9 @@ impl Environments {
         }
         let needed = self.needed_branches(codebase, environment).await?;
         let needed: Vec<&str> = needed.iter().map(String::as_str).collect();
-        let look = trashed.check_again(&needed).await;
-        let look = look.map_err(EnvironmentError::Removal)?;
-        let removable = self.with_record(environment, requester, holder, trashed.entry_in_trash(), look).await?;
+        let check = trashed.check_again(&needed).await;
+        let check = check.map_err(RemoveError::Removal)?;
+        let removable = self.with_record(environment, requester, holder, trashed.entry_in_trash(), check).await?;
         Ok(RemovalPlan::Remove(Box::new(removable)))
     }
 
@@ -99,11 +99,11 @@ impl Environments {
     ) -> Result<RemoveOutcome, EnvironmentError> {
         let mut trashed = self.find_hibernated(codebase, environment).await?;
         let fate = fate_by(&removable.branch, options, TrashPurpose::Trash);
-        trashed.manifest_mut().recount = fate == removable.look.branch;
+        trashed.manifest_mut().recount = fate == removable.check.branch;
         trashed.manifest_mut().fate = fate;
         trashed.manifest_mut().removed_at = Moment::now();
         // Before the intent: from there on, recovery after a crash goes forward.
-        trashed.write_manifest().await.map_err(EnvironmentError::Removal)?;
+        trashed.write_manifest().await.map_err(RemoveError::Removal)?;
         self.begin_removal(environment, trashed.manifest(), options, TrashPurpose::Trash).await?;
         self.complete_removal(codebase, environment, &*trashed, TrashPurpose::Trash).await
     }
@@ -115,7 +115,8 @@ impl Environments {
         environment: &Environment,
     ) -> Result<Box<dyn TrashedEnvironment>, EnvironmentError> {
         let row = self.store.trash_row(environment.id).await?;
-        let row = row.ok_or_else(|| EnvironmentError::NotInTrash(environment.branch.to_string()))?;
+        let row =
+            row.ok_or_else(|| EnvironmentError::Remove(RemoveError::NotInTrash(environment.branch.to_string())))?;
         self.open_trashed(codebase, &row)
     }
 
@@ -127,10 +128,13 @@ impl Environments {
     ) -> Result<RestoredEnvironment, EnvironmentError> {
         let now = self.reload_environment(environment).await?;
         if !matches!(now.status, Status::Hibernated | Status::Removing) {
-            return Err(EnvironmentError::NotHibernated { branch: now.branch, status: now.status });
+            return Err(EnvironmentError::Remove(RemoveError::NotHibernated {
+                branch: now.branch,
+                status: now.status,
+            }));
         }
         match self.undo_removal(codebase, &now).await {
-            Err(error @ EnvironmentError::NotInTrash(_)) => {
+            Err(error @ EnvironmentError::Remove(RemoveError::NotInTrash(_))) => {
                 // Another process woke it, or the recovery of an interrupted wake did.
                 let now = self.reload_environment(&now).await?;
                 if now.status == Status::Active {

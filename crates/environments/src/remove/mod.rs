@@ -70,7 +70,7 @@ pub enum RemovalPlan {
 pub struct RemovableEnvironment {
     pub checks: Vec<(Question, RemovalAnswer)>,
     pub(crate) entry: PathBuf,
-    pub(crate) look: grove_git::RemovalCheck,
+    pub(crate) check: grove_git::RemovalCheck,
     /// The fate of the branch, considering merges that git's history does not show.
     pub(crate) branch: BranchFate,
 }
@@ -84,7 +84,7 @@ pub(crate) struct HeldEnvironment {
 
 impl RemovableEnvironment {
     pub fn seen_fingerprint(&self) -> &WorktreeFingerprint {
-        &self.look.findings.fingerprint
+        &self.check.findings.fingerprint
     }
 
     pub fn branch_fate(&self) -> &BranchFate {
@@ -93,7 +93,7 @@ impl RemovableEnvironment {
 
     /// Returns the folders that would leave the trash early, since their tools can recreate them.
     pub fn regenerable_folders(&self) -> &[RegenerableFolder] {
-        &self.look.regenerable
+        &self.check.regenerable
     }
 
     /// Returns the reasons against the removal; with `force`, only those that cannot be overridden.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
 use grove_git::removal::BranchFate;
-use grove_git::removal::look::RemovalSubject;
+use grove_git::removal::check::RemovalSubject;
 use grove_git::{RemovalCheck, Repository};
 use grove_model::{Codebase, Environment, Moment, Question, RemovalAnswer, Status};
 
@@ -50,9 +50,10 @@ impl Environments {
         removable: &mut RemovableEnvironment,
     ) -> Result<(), EnvironmentError> {
         let BranchFate::OwnCommits { tip, .. } = &removable.branch else { return Ok(()) };
-        let standings = self.merge_statuses(codebase, std::slice::from_ref(environment), Moment::now()).await?;
-        let standing = standings.get(&environment.id);
-        if standing.is_some_and(|standing| standing.is_merged() && standing.head.as_ref() == Some(tip)) {
+        let statuses = self.merge_statuses(codebase, std::slice::from_ref(environment), Moment::now()).await?;
+        let merge_status = statuses.get(&environment.id);
+        if merge_status.is_some_and(|merge_status| merge_status.is_merged() && merge_status.head.as_ref() == Some(tip))
+        {
             removable.branch = BranchFate::Goes { tip: tip.clone() };
         }
         Ok(())
@@ -63,7 +64,7 @@ impl Environments {
         codebase: &Codebase,
         environment: &Environment,
     ) -> Result<EnvironmentLock, EnvironmentError> {
-        EnvironmentLock::open(&codebase.git_common_dir, environment.id).map_err(lock_failed)
+        self.provider.open_lock(codebase, environment).map_err(lock_failed)
     }
 
     /// Holds an environment of ours that exists and may be worked on: its lock, its record and its contents.
@@ -135,30 +136,30 @@ impl Environments {
             entry: &entry,
             branch: &environment.branch,
             needed: &needed.iter().map(String::as_str).collect::<Vec<_>>(),
-            regenerable: &self.settings.regenerable_names(),
+            regenerable: &self.settings.current().regenerable_names(),
         };
-        let mut look = self.provider.check_removal(codebase, subject).await;
+        let mut check = self.provider.check_removal(codebase, subject).await;
         if let Some(why) = flaw {
-            look.findings.set_answer(Question::Changes, RemovalAnswer::Unknown(why));
+            check.findings.set_answer(Question::Changes, RemovalAnswer::Unknown(why));
         }
-        self.keep_configured_folders(codebase, &repo, &mut look).await;
-        Ok(RemovalPlan::Remove(Box::new(self.with_record(environment, requester, holder, entry, look).await?)))
+        self.keep_configured_folders(codebase, &repo, &mut check).await;
+        Ok(RemovalPlan::Remove(Box::new(self.with_record(environment, requester, holder, entry, check).await?)))
     }
 
     /// Keeps only the folders that the settings name, including the repository's own settings. Those are read
     /// only if there is a folder to ask about.
-    async fn keep_configured_folders(&self, codebase: &Codebase, repo: &Repository, look: &mut RemovalCheck) {
-        if look.regenerable.is_empty() {
+    async fn keep_configured_folders(&self, codebase: &Codebase, repo: &Repository, check: &mut RemovalCheck) {
+        if check.regenerable.is_empty() {
             return;
         }
-        match with_repository_settings(repo, &self.settings, codebase.default_branch.as_deref()).await {
+        match with_repository_settings(repo, &self.settings.current(), codebase.default_branch.as_deref()).await {
             Ok(settings) => {
                 let names = settings.regenerable_names();
-                look.regenerable.retain(|folder| names.includes_folder(folder));
+                check.regenerable.retain(|folder| names.includes_folder(folder));
             }
             Err(error) => {
                 tracing::warn!("folders that tools make again are kept like all others: {error}");
-                look.regenerable.clear();
+                check.regenerable.clear();
             }
         }
     }
@@ -171,7 +172,8 @@ impl Environments {
     ) -> Result<Vec<String>, EnvironmentError> {
         let all = self.store.list_environments(codebase.id, false).await?;
         let bases = all.into_iter().filter(|other| other.id != environment.id).filter_map(|other| other.base_ref);
-        let configured = [codebase.default_branch.as_deref(), self.settings.base_branch()].into_iter().flatten();
+        let settings = self.settings.current();
+        let configured = [codebase.default_branch.as_deref(), settings.base_branch()].into_iter().flatten();
         Ok(configured.map(str::to_owned).chain(bases).collect())
     }
 
@@ -182,15 +184,15 @@ impl Environments {
         requester: &RemovalRequester,
         holder: &EnvironmentHolder,
         entry: PathBuf,
-        look: RemovalCheck,
+        check: RemovalCheck,
     ) -> Result<RemovableEnvironment, EnvironmentError> {
-        let mut checks = look.findings.answers.clone();
+        let mut checks = check.findings.answers.clone();
         checks.push((Question::LiveRun, live_run(holder)));
         checks.push((Question::Conversations, self.used_by(environment, requester).await?));
         let pr = environment.metadata.pr.as_ref().filter(|pr| pr.is_open());
         checks.push((Question::PullRequest, RemovalAnswer::from_finding(pr.map(|pr| format!("#{}", pr.number)))));
-        let branch = look.branch.clone();
-        Ok(RemovableEnvironment { checks, entry, look, branch })
+        let branch = check.branch.clone();
+        Ok(RemovableEnvironment { checks, entry, check, branch })
     }
 
     async fn used_by(

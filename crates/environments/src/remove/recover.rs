@@ -1,14 +1,13 @@
 //! Recovers a removal or an undo that was interrupted.
 
 use grove_git::lock::EnvironmentHolder;
-use grove_git::processes::end_calls_of;
 use grove_git::removal::{RemovalError, TrashManifest};
-use grove_model::{Codebase, Environment, Moment, Status};
-use grove_store::{TrashPhase, TrashRow};
+use grove_model::{Codebase, Environment, Moment, Status, TrashPhase};
+use grove_store::TrashRow;
 
 use crate::environments::Environments;
-use crate::error::EnvironmentError;
-use crate::lease::is_gone;
+use crate::error::{EnvironmentError, RemoveError};
+use crate::lease::{end_calls_of_gone, is_gone};
 use crate::provider::trash::TrashedEnvironment;
 use crate::remove::execute::TrashPurpose;
 use crate::remove::plan::lock_failed;
@@ -39,11 +38,12 @@ impl Environments {
             return Ok(false);
         }
         if let Some(owner) = environment.owner.as_ref().filter(|owner| is_gone(owner, None, Moment::now())) {
-            // A git process that the owner started may still be writing.
-            end_calls_of(owner.process, owner.started).await;
+            end_calls_of_gone(owner).await;
         }
         let Some(row) = self.store.trash_row(environment.id).await? else {
-            return Err(EnvironmentError::Removal(RemovalError::BadManifest("its row is missing".to_owned())));
+            return Err(EnvironmentError::Remove(RemoveError::Removal(RemovalError::BadManifest(
+                "its row is missing".to_owned(),
+            ))));
         };
         let mut trashed = self.open_trashed(codebase, &row)?;
         match row.phase {
@@ -52,16 +52,16 @@ impl Environments {
                 return Err(EnvironmentError::NotMounted(environment.path.clone()));
             }
             TrashPhase::Moving if trashed.files_are_in_trash() => {
-                trashed.move_entry_to_trash().map_err(EnvironmentError::Removal)?;
+                trashed.move_entry_to_trash().map_err(RemoveError::Removal)?;
                 let rest = if row.sleeps { TrashPurpose::Asleep } else { TrashPurpose::Trash };
                 self.complete_removal(codebase, environment, &*trashed, rest).await?;
             }
             TrashPhase::Moving => {
-                trashed.cancel_removal().await.map_err(EnvironmentError::Removal)?;
+                trashed.cancel_removal().await.map_err(RemoveError::Removal)?;
                 self.store.leave_trash(environment.id).await?;
             }
             TrashPhase::Returning if trashed.entry_is_in_trash() => {
-                trashed.cancel_restore().map_err(EnvironmentError::Removal)?;
+                trashed.cancel_restore().map_err(RemoveError::Removal)?;
                 self.store.stay_in_trash(environment.id, resting_status(&row)).await?;
             }
             TrashPhase::Returning => self.return_rest(codebase, environment, &mut *trashed).await?,
@@ -75,7 +75,7 @@ impl Environments {
         codebase: &Codebase,
         row: &TrashRow,
     ) -> Result<Box<dyn TrashedEnvironment>, EnvironmentError> {
-        let manifest = TrashManifest::parse(&row.manifest).map_err(EnvironmentError::Removal)?;
+        let manifest = TrashManifest::parse(&row.manifest).map_err(RemoveError::Removal)?;
         Ok(self.provider.trashed_environment(codebase, manifest, None))
     }
 }

@@ -4,12 +4,12 @@ use std::time::SystemTime;
 
 use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
 use grove_git::removal::TrashManifest;
-use grove_model::{Codebase, Environment, EnvironmentId, Moment};
-use grove_store::{TrashPhase, TrashRow};
+use grove_model::{Codebase, Environment, EnvironmentId, Moment, TrashPhase};
+use grove_store::TrashRow;
 use jiff::SignedDuration;
 
 use crate::environments::Environments;
-use crate::error::EnvironmentError;
+use crate::error::{EnvironmentError, RemoveError};
 use crate::inspect::find::matches_by_name;
 use crate::provider::trash::{TrashedEnvironment, delete_slowly};
 use crate::remove::TrashedFolder;
@@ -79,7 +79,8 @@ impl Environments {
         let lock = self.lock_of(codebase, &item.environment)?;
         self.must_have_alone(&lock, &item.environment).await?;
         let row = self.store.trash_row(item.environment.id).await?.filter(|row| row.phase == TrashPhase::Kept);
-        let row = row.ok_or_else(|| EnvironmentError::NotInTrash(item.environment.branch.to_string()))?;
+        let row =
+            row.ok_or_else(|| EnvironmentError::Remove(RemoveError::NotInTrash(item.environment.branch.to_string())))?;
         self.drop_row(codebase, &row, lock).await
     }
 
@@ -90,7 +91,7 @@ impl Environments {
         lock: EnvironmentLock,
     ) -> Result<(), EnvironmentError> {
         let trashed = self.open_trashed(codebase, row)?;
-        trashed.delete_permanently().await.map_err(EnvironmentError::Removal)?;
+        trashed.delete_permanently().await.map_err(RemoveError::Removal)?;
         self.store.forget_trash(row.environment).await?;
         delete_locks(row.environment, lock);
         Ok(())
@@ -119,7 +120,7 @@ impl Environments {
 
     /// Tells whether an item has been in the trash for so long that a sweep may find work.
     pub async fn is_sweep_due(&self, codebase: &Codebase, now: Moment) -> Result<bool, EnvironmentError> {
-        let soonest = self.settings.regenerable_keep().min(UNTOUCHED_TRASH_DURATION);
+        let soonest = self.settings.current().regenerable_keep().min(UNTOUCHED_TRASH_DURATION);
         let rows = self.store.trash_of(codebase.id).await?;
         Ok(rows.iter().any(|row| row.phase == TrashPhase::Kept && row.removed_at.add_duration(soonest) < now))
     }
@@ -131,7 +132,7 @@ impl Environments {
         removed_at: Moment,
         undo_until: Option<Moment>,
     ) -> Vec<TrashedFolder> {
-        let until = removed_at.add_duration(self.settings.regenerable_keep());
+        let until = removed_at.add_duration(self.settings.current().regenerable_keep());
         let kept_until = undo_until.map_or(until, |end| end.min(until));
         let folders = trashed.manifest().regenerable.iter().map(|folder| TrashedFolder {
             path: folder.path.clone(),
@@ -145,7 +146,7 @@ impl Environments {
     /// Returns the time until which an environment that was removed at `from` is kept.
     pub(super) fn keep_until(&self, from: Moment) -> Moment {
         // A hundred years stand for "forever" and do not overflow.
-        let days = self.settings.trash_keep_days().min(36_500).cast_signed();
+        let days = self.settings.current().trash_keep_days().min(36_500).cast_signed();
         from.add_duration(SignedDuration::from_hours(24 * days))
     }
 
@@ -173,7 +174,7 @@ impl Environments {
             // Its disk is not mounted: its state is unknown.
             return Ok(());
         }
-        let shed = if row.removed_at.add_duration(self.settings.regenerable_keep()) < now {
+        let shed = if row.removed_at.add_duration(self.settings.current().regenerable_keep()) < now {
             trashed.move_out_regenerable().await.unwrap_or_else(|error| {
                 tracing::warn!(environment = %row.environment, "folders that tools make again stay: {error}");
                 trashed.unfinished_deletion()
@@ -198,7 +199,7 @@ impl Environments {
                 return Ok(());
             }
         } else if row.compacted_at.is_none() && row.removed_at.add_duration(UNTOUCHED_TRASH_DURATION) < now {
-            trashed.compact_files().await.map_err(EnvironmentError::Removal)?;
+            trashed.compact_files().await.map_err(RemoveError::Removal)?;
             self.store.trash_is_compacted(row.environment, now).await?;
             swept.compacted += 1;
         }
@@ -217,13 +218,15 @@ impl Environments {
 /// Returns the item that was removed last and fits the name; without a name, the one removed last.
 pub fn find_latest<'a>(name: Option<&str>, trash: &'a [TrashItem]) -> Result<&'a TrashItem, EnvironmentError> {
     match name {
-        None => trash.iter().max_by_key(|item| item.removed_at).ok_or(EnvironmentError::EmptyTrash),
+        None => {
+            trash.iter().max_by_key(|item| item.removed_at).ok_or(EnvironmentError::Remove(RemoveError::EmptyTrash))
+        }
         Some(name) => {
             let found = matches_by_name(name, trash, |item| &item.environment);
             found
                 .into_iter()
                 .max_by_key(|item| item.removed_at)
-                .ok_or_else(|| EnvironmentError::NotInTrash(name.to_owned()))
+                .ok_or_else(|| EnvironmentError::Remove(RemoveError::NotInTrash(name.to_owned())))
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use grove_git::lock::{EnvironmentHolder, EnvironmentLock};
 use grove_git::removal::RemovalError;
-use grove_model::{Codebase, Environment, Moment, Status};
-use grove_store::{BeginOutcome, TrashPhase};
+use grove_model::{Codebase, Environment, Moment, Status, TrashPhase};
+use grove_store::BeginOutcome;
 
 use crate::environments::Environments;
-use crate::error::EnvironmentError;
+use crate::error::{EnvironmentError, RemoveError};
 use crate::journal::fault_point;
 use crate::lease::{OWNER_LEASE_DURATION, this_process};
 use crate::mirror;
@@ -29,17 +29,19 @@ impl Environments {
             self.recover_held(codebase, &environment).await?;
             environment = self.reload_environment(&environment).await?;
         }
-        let gone = || EnvironmentError::NotInTrash(environment.branch.to_string());
+        let gone = || EnvironmentError::Remove(RemoveError::NotInTrash(environment.branch.to_string()));
         let row = self.store.trash_row(environment.id).await?.ok_or_else(gone)?;
         if row.phase != TrashPhase::Kept {
             return Err(EnvironmentError::InTheMaking { work: environment.work.to_string() });
         }
-        let successor = |holder: String| EnvironmentError::Successor { work: environment.work.to_string(), holder };
+        let successor = |holder: String| {
+            EnvironmentError::Remove(RemoveError::Successor { work: environment.work.to_string(), holder })
+        };
         if let Some(holder) = self.find_successor(codebase, &environment).await? {
             return Err(successor(holder));
         }
         let mut trashed = self.open_trashed(codebase, &row)?;
-        trashed.can_return().await.map_err(EnvironmentError::Removal)?;
+        trashed.can_return().await.map_err(RemoveError::Removal)?;
         let mut gone_folders = self.regenerable_in(&*trashed, row.removed_at, row.keep_until);
         gone_folders.retain(|folder| folder.gone);
         let rests = resting_status(&row);
@@ -51,7 +53,7 @@ impl Environments {
             BeginOutcome::Yes => {}
             BeginOutcome::Successor => return Err(successor("another environment".to_owned())),
             BeginOutcome::Moved | BeginOutcome::InUse(_) => {
-                return Err(EnvironmentError::ChangedMeanwhile { path: environment.path });
+                return Err(EnvironmentError::Remove(RemoveError::ChangedMeanwhile { path: environment.path }));
             }
         }
         fault_point("returning");
@@ -62,7 +64,7 @@ impl Environments {
         if let Err(error) = self.return_rest(codebase, &environment, &mut *trashed).await {
             let error = error.with_disk_explanation(&codebase.git_common_dir);
             // Returns to the trash where that is possible; otherwise the next recovery goes forward.
-            if let (true, EnvironmentError::Removal(_)) = (trashed.files_are_in_trash(), &error)
+            if let (true, EnvironmentError::Remove(RemoveError::Removal(_))) = (trashed.files_are_in_trash(), &error)
                 && trashed.move_entry_to_trash().is_ok()
             {
                 if let Err(left) = trashed.drop_branch().await {
@@ -90,7 +92,7 @@ impl Environments {
             EnvironmentHolder::Us => Ok(()),
             EnvironmentHolder::Mover => Err(EnvironmentError::InTheMaking { work: environment.work.to_string() }),
             EnvironmentHolder::Commands(_) => {
-                Err(EnvironmentError::StillRunning { branch: environment.branch.clone() })
+                Err(EnvironmentError::Remove(RemoveError::StillRunning { branch: environment.branch.clone() }))
             }
         }
     }
@@ -107,7 +109,7 @@ impl Environments {
         } else if let Err(left) = self.store.stay_in_trash(id, rests).await {
             tracing::error!(environment = %id, "an undo that gave way could not be recorded: {left}");
         }
-        EnvironmentError::Removal(error)
+        EnvironmentError::Remove(RemoveError::Removal(error))
     }
 
     /// Finishes a restore from the first rename back on. Also runs after a crash.
@@ -117,7 +119,7 @@ impl Environments {
         environment: &Environment,
         trashed: &mut dyn TrashedEnvironment,
     ) -> Result<(), EnvironmentError> {
-        let moved = EnvironmentError::Removal;
+        let moved = RemoveError::Removal;
         trashed.return_entry().map_err(moved)?;
         // The branches are restored before the files; a commit that is made there afterwards moves them.
         if trashed.files_are_in_trash() {

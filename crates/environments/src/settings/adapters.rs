@@ -20,8 +20,16 @@ pub struct GithubSettings {
     pub api_url: String,
     pub allowed_users: Vec<String>,
     pub allow_all: bool,
-    /// Answers are shown while they are written.
-    pub streams: bool,
+    /// The interval at which an answer is updated while it is written; without one, it is posted when it is
+    /// complete.
+    pub update_interval: Option<Duration>,
+}
+
+/// The platforms whose chats are permanent workspaces: an environment that one of them uses is never stale.
+const PERMANENT_PLATFORMS: [&str; 1] = ["telegram"];
+
+pub fn is_permanent_platform(platform: &str) -> bool {
+    PERMANENT_PLATFORMS.contains(&platform)
 }
 
 #[derive(Clone, Debug)]
@@ -38,17 +46,19 @@ impl Settings {
         let app_id = self.setting_value("adapters.github.app_id").and_then(SettingValue::as_count);
         let app = app_id.zip(self.setting_path("adapters.github.private_key_file"));
         let app = app.map(|(id, private_key_file)| GithubCredentials::App { id, private_key_file });
-        let seconds = self.setting_count("adapters.github.poll_seconds");
+        let seconds = |key| Duration::from_secs(self.setting_count(key));
+        let is = |key, word: &str| self.setting_text(key) == Some(word);
         GithubSettings {
             credentials: app.or_else(|| text("adapters.github.token").map(GithubCredentials::Token)),
             webhook_secrets: list("adapters.github.webhook_secret"),
-            poll: (text("adapters.github.mode").as_deref() == Some("poll")).then(|| Duration::from_secs(seconds)),
+            poll: is("adapters.github.mode", "poll").then(|| seconds("adapters.github.poll_seconds")),
             repos: list("adapters.github.repos"),
             bot_name: text("adapters.github.bot_name").unwrap_or_default().trim_start_matches('@').to_owned(),
             api_url: text("adapters.github.api_url").unwrap_or_default(),
             allowed_users: list("adapters.github.allowed_users"),
             allow_all: self.setting_value("adapters.github.allow_all").and_then(SettingValue::as_bool).unwrap_or(false),
-            streams: text("adapters.github.streaming").as_deref() == Some("stream"),
+            update_interval: is("adapters.github.streaming", "stream")
+                .then(|| seconds("adapters.github.update_seconds")),
         }
     }
 }

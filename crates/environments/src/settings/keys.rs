@@ -13,6 +13,8 @@ pub struct SettingKey {
     /// The repository's own file may set it.
     pub in_repository: bool,
     pub secret: bool,
+    /// A running server uses a new value only after a restart.
+    pub needs_restart: bool,
 }
 
 impl SettingKey {
@@ -23,7 +25,7 @@ impl SettingKey {
 }
 
 const fn new_key(name: &'static str, shape: SettingShape, default: Option<&'static str>) -> SettingKey {
-    SettingKey { name, shape, default, also: &[], in_repository: false, secret: false }
+    SettingKey { name, shape, default, also: &[], in_repository: false, secret: false, needs_restart: false }
 }
 
 impl SettingKey {
@@ -37,6 +39,11 @@ impl SettingKey {
         self
     }
 
+    const fn needs_restart(mut self) -> Self {
+        self.needs_restart = true;
+        self
+    }
+
     const fn mark_secret(mut self) -> Self {
         self.secret = true;
         self
@@ -44,15 +51,25 @@ impl SettingKey {
 }
 
 pub const SETTING_KEYS: &[SettingKey] = &[
-    new_key("server.listen", SettingShape::Address, Some("127.0.0.1:3090")).with_other_variables(&["PORT"]),
-    new_key("server.token", SettingShape::Text, None).mark_secret(),
-    new_key("store.url", SettingShape::StoreUrl, None).with_other_variables(&["DATABASE_URL"]).mark_secret(),
+    new_key("server.listen", SettingShape::Address, Some("127.0.0.1:3090"))
+        .with_other_variables(&["PORT"])
+        .needs_restart(),
+    new_key("server.token", SettingShape::Text, None).mark_secret().needs_restart(),
+    new_key("server.header_timeout", SettingShape::Duration { least: 1 }, Some("15s")).needs_restart(),
+    new_key("server.body_timeout", SettingShape::Duration { least: 1 }, Some("10s")).needs_restart(),
+    new_key("server.send_timeout", SettingShape::Duration { least: 1 }, Some("20s")).needs_restart(),
+    new_key("store.url", SettingShape::StoreUrl, None)
+        .with_other_variables(&["DATABASE_URL"])
+        .mark_secret()
+        .needs_restart(),
+    new_key("store.connect_timeout", SettingShape::Duration { least: 1 }, Some("3s")).needs_restart(),
     new_key("worktree.base", SettingShape::Path, None).with_other_variables(&["WORKTREE_BASE"]),
     new_key("worktree.layout", SettingShape::OneOf(&["owner", "project", "sibling"]), Some("owner")),
     new_key("worktree.base_branch", SettingShape::Text, None).in_repository(),
     new_key("worktree.remote", SettingShape::Text, None),
     new_key("worktree.fetch", SettingShape::OneOf(&["auto", "always", "never"]), Some("auto")).in_repository(),
     new_key("worktree.fetch_timeout", SettingShape::Duration { least: 1 }, Some("15s")),
+    new_key("worktree.inspect_timeout", SettingShape::Duration { least: 1 }, Some("20s")).needs_restart(),
     new_key("worktree.copy", SettingShape::List, Some("")).in_repository(),
     new_key("worktree.submodules", SettingShape::BoolOr("require"), Some("true")).in_repository(),
     new_key("worktree.branch_prefix", SettingShape::BranchPrefix, Some("")).in_repository(),
@@ -63,7 +80,8 @@ pub const SETTING_KEYS: &[SettingKey] = &[
         .with_other_variables(&["MAX_CONCURRENT_CONVERSATIONS"]),
     new_key("limits.min_free_disk", SettingShape::Size, Some("1GiB")),
     new_key("cleanup.interval_hours", SettingShape::Count { least: 1 }, Some("6"))
-        .with_other_variables(&["CLEANUP_INTERVAL_HOURS"]),
+        .with_other_variables(&["CLEANUP_INTERVAL_HOURS"])
+        .needs_restart(),
     new_key("cleanup.stale_days", SettingShape::Count { least: 1 }, Some("14"))
         .with_other_variables(&["STALE_THRESHOLD_DAYS"]),
     new_key("cleanup.trash_keep_days", SettingShape::Count { least: 1 }, Some("30")),
@@ -82,23 +100,29 @@ pub const SETTING_KEYS: &[SettingKey] = &[
     new_key("security.allowed_root", SettingShape::Path, None).with_other_variables(&["ALLOWED_ROOT_DIRECTORY"]),
     new_key("security.sandbox", SettingShape::OneOf(&["enforce", "warn", "off"]), None),
     new_key("agent.default", SettingShape::Text, None).in_repository(),
-    new_key("adapters.github.token", SettingShape::Text, None).with_other_variables(&["GITHUB_TOKEN"]).mark_secret(),
-    new_key("adapters.github.app_id", SettingShape::Count { least: 1 }, None),
-    new_key("adapters.github.private_key_file", SettingShape::Path, None),
+    new_key("adapters.github.token", SettingShape::Text, None)
+        .with_other_variables(&["GITHUB_TOKEN"])
+        .mark_secret()
+        .needs_restart(),
+    new_key("adapters.github.app_id", SettingShape::Count { least: 1 }, None).needs_restart(),
+    new_key("adapters.github.private_key_file", SettingShape::Path, None).needs_restart(),
     new_key("adapters.github.webhook_secret", SettingShape::OneOrMore, Some(""))
         .with_other_variables(&["WEBHOOK_SECRET"])
-        .mark_secret(),
-    new_key("adapters.github.mode", SettingShape::OneOf(&["webhook", "poll"]), Some("webhook")),
-    new_key("adapters.github.poll_seconds", SettingShape::Count { least: 1 }, Some("30")),
-    new_key("adapters.github.repos", SettingShape::List, Some("")),
+        .mark_secret()
+        .needs_restart(),
+    new_key("adapters.github.mode", SettingShape::OneOf(&["webhook", "poll"]), Some("webhook")).needs_restart(),
+    new_key("adapters.github.poll_seconds", SettingShape::Count { least: 1 }, Some("30")).needs_restart(),
+    new_key("adapters.github.repos", SettingShape::List, Some("")).needs_restart(),
     new_key("adapters.github.bot_name", SettingShape::Text, Some("grove"))
-        .with_other_variables(&["GITHUB_BOT_MENTION"]),
-    new_key("adapters.github.api_url", SettingShape::Text, Some("https://api.github.com")),
+        .with_other_variables(&["GITHUB_BOT_MENTION"])
+        .needs_restart(),
+    new_key("adapters.github.api_url", SettingShape::Text, Some("https://api.github.com")).needs_restart(),
     new_key("adapters.github.allowed_users", SettingShape::List, Some(""))
         .with_other_variables(&["GITHUB_ALLOWED_USERS"]),
     new_key("adapters.github.allow_all", SettingShape::Bool, Some("false")),
-    new_key("adapters.github.streaming", SettingShape::OneOf(&["stream", "batch"]), Some("stream")),
-    new_key("adapters.test.enabled", SettingShape::Bool, Some("false")),
+    new_key("adapters.github.streaming", SettingShape::OneOf(&["stream", "batch"]), Some("stream")).needs_restart(),
+    new_key("adapters.github.update_seconds", SettingShape::Count { least: 1 }, Some("8")).needs_restart(),
+    new_key("adapters.test.enabled", SettingShape::Bool, Some("false")).needs_restart(),
 ];
 
 pub(super) fn find_key(name: &str) -> Option<&'static SettingKey> {

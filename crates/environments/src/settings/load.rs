@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{Document, Item, TableLike};
 
-use crate::settings::home::grove_home;
+use crate::settings::home::{GroveHome, HomeProbe, grove_home};
 use crate::settings::keys::{self, SETTING_KEYS};
-use crate::settings::{SettingOrigin, Settings, SettingsError};
+use crate::settings::{SETTINGS_FILE, SettingOrigin, Settings, SettingsError};
 
 /// The surroundings of a start: variables, hints of the file system, the directory.
 #[derive(Clone, Debug)]
@@ -47,22 +47,29 @@ impl SettingsScope<'_> {
 impl Settings {
     /// Loads defaults, the file in GROVE_HOME and the variables; flags and the repository's file come later.
     pub fn load_settings(environment: &ProcessEnvironment) -> Result<Self, SettingsError> {
-        let home =
-            grove_home(|name| environment.variable_value(name), Path::exists, &environment.cwd).ok_or_else(|| {
-                SettingsError {
-                    origin: SettingOrigin::Variable("HOME".to_owned()),
-                    what: "there is no home directory to keep anything in".to_owned(),
-                    hint: "Set GROVE_HOME to a directory.".to_owned(),
-                }
-            })?;
+        let is_writable =
+            |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok();
+        let probe = HomeProbe { exists: &Path::exists, is_writable: &is_writable };
+        let found = grove_home(|name| environment.variable_value(name), &probe, &environment.cwd);
+        let GroveHome { path: home, instead_of_container_home } = found.ok_or_else(|| SettingsError {
+            origin: SettingOrigin::Variable("HOME".to_owned()),
+            what: "there is no home directory to keep anything in".to_owned(),
+            hint: "Set GROVE_HOME to a directory.".to_owned(),
+        })?;
         let user_home = environment.variable_value("HOME").map(PathBuf::from);
-        let mut settings = Self { home, user_home, entries: Default::default(), agents: Default::default() };
+        let mut settings = Self {
+            home,
+            instead_of_container_home,
+            user_home,
+            entries: Default::default(),
+            agents: Default::default(),
+        };
         for key in SETTING_KEYS {
             if let Some(value) = key.default.and_then(|text| key.shape.parse_value(text)) {
                 settings.set_if_stronger(key, value, SettingOrigin::Default);
             }
         }
-        let file = settings.home.join("config.toml");
+        let file = settings.home.join(SETTINGS_FILE);
         match std::fs::read_to_string(&file) {
             Ok(text) => settings.read_file(&text, SettingsScope::All { path: &file })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -9,6 +9,7 @@ pub mod agent_catalog;
 mod agents;
 mod home;
 mod keys;
+mod live;
 mod load;
 mod value;
 
@@ -22,10 +23,10 @@ use grove_git::finish::FinishMethod;
 use grove_git::removal::RegenerableNames;
 use jiff::SignedDuration;
 
-pub use adapters::{GithubCredentials, GithubSettings};
+pub use adapters::{GithubCredentials, GithubSettings, is_permanent_platform};
 pub use agents::{AgentKind, AgentPermissions, AgentSettings};
-pub use home::grove_home;
 pub use keys::{SETTING_KEYS, SettingKey};
+pub use live::{LiveSettings, ReloadOutcome};
 pub use load::ProcessEnvironment;
 pub use value::{SettingShape, SettingValue};
 
@@ -70,6 +71,9 @@ impl fmt::Display for SettingOrigin {
     }
 }
 
+/// The name of the settings in GROVE_HOME.
+pub const SETTINGS_FILE: &str = "config.toml";
+
 /// The path of the repository's own settings.
 pub const REPOSITORY_SETTINGS_FILE: &str = ".grove/config.toml";
 
@@ -85,6 +89,7 @@ pub struct SettingsError {
 #[derive(Clone, Debug)]
 pub struct Settings {
     home: PathBuf,
+    instead_of_container_home: bool,
     user_home: Option<PathBuf>,
     entries: BTreeMap<&'static str, (SettingValue, SettingOrigin)>,
     agents: BTreeMap<String, AgentSettings>,
@@ -132,6 +137,11 @@ impl Settings {
         &self.home
     }
 
+    /// Tells whether this is a container without a `/.grove` that can be used.
+    pub fn is_home_instead_of_container_home(&self) -> bool {
+        self.instead_of_container_home
+    }
+
     /// Returns the user's home.
     pub fn user_home(&self) -> Option<&Path> {
         self.user_home.as_deref()
@@ -168,6 +178,10 @@ impl Settings {
         SignedDuration::from_secs(self.setting_count(name).min(36_500 * 24 * 3600).cast_signed())
     }
 
+    fn setting_timeout(&self, name: &'static str) -> Duration {
+        self.setting_duration(name).unsigned_abs()
+    }
+
     fn setting_list(&self, name: &'static str) -> &[String] {
         self.setting_value(name).and_then(SettingValue::as_list).unwrap_or_default()
     }
@@ -180,6 +194,11 @@ impl Settings {
     pub fn store_url(&self) -> String {
         let default = || format!("sqlite://{}", self.home.join("grove.db").display());
         self.setting_text("store.url").map_or_else(default, str::to_owned)
+    }
+
+    /// Returns how long a PostgreSQL that cannot be reached is retried when the store is opened.
+    pub fn store_connect_timeout(&self) -> Duration {
+        self.setting_timeout("store.connect_timeout")
     }
 
     pub fn worktree_base(&self) -> PathBuf {
@@ -212,7 +231,12 @@ impl Settings {
 
     /// Returns how long a remote may take to answer if the base is known without it.
     pub fn fetch_timeout(&self) -> Duration {
-        Duration::from_secs(self.setting_count("worktree.fetch_timeout"))
+        self.setting_timeout("worktree.fetch_timeout")
+    }
+
+    /// Returns how long git may take to inspect a worktree.
+    pub fn inspect_timeout(&self) -> Duration {
+        self.setting_timeout("worktree.inspect_timeout")
     }
 
     /// Returns the patterns of ignored files to copy.
@@ -282,6 +306,21 @@ impl Settings {
     /// Returns the configured token; without one, the server generates its own.
     pub fn server_token(&self) -> Option<&str> {
         self.setting_text("server.token")
+    }
+
+    /// Returns how long a client may take to send the head of a request.
+    pub fn header_timeout(&self) -> Duration {
+        self.setting_timeout("server.header_timeout")
+    }
+
+    /// Returns how long a client may send no byte of a request's body.
+    pub fn body_timeout(&self) -> Duration {
+        self.setting_timeout("server.body_timeout")
+    }
+
+    /// Returns how long a client may read no byte of an answer.
+    pub fn send_timeout(&self) -> Duration {
+        self.setting_timeout("server.send_timeout")
     }
 
     pub fn max_conversations(&self) -> usize {

@@ -5,7 +5,8 @@ use std::path::Path;
 use grove_git::finish::FinishOutcome;
 use grove_git::push::PushOutcome;
 use grove_git::removal::{BranchFate, RegenerableFolder};
-use grove_model::{Moment, human_size};
+use grove_git::{ProgressPhase, ProgressStep};
+use grove_model::{Moment, UserText, human_size};
 use jiff::SignedDuration;
 
 use crate::cleanup::CleanupReport;
@@ -13,90 +14,109 @@ use crate::forge::OpenedPullRequest;
 use crate::integrate::sync::SyncOutcome;
 use crate::remove::{HibernatedEnvironment, RemoveOutcome, TrashedFolder};
 
-/// Says that a creation waits for a remote.
-pub fn waiting_for_remote(remote: &str) -> String {
-    format!("Waiting for `{remote}` to answer…")
+/// Formats a text for people.
+macro_rules! text {
+    ($($arguments:tt)*) => { UserText::from(format!($($arguments)*)) };
 }
 
-pub fn describe_removed(branch: &str, removed: &RemoveOutcome, keep_days: u64) -> Vec<String> {
+/// Says that a creation waits for a remote.
+pub fn waiting_for_remote(remote: &str) -> UserText {
+    text!("Waiting for `{remote}` to answer…")
+}
+
+/// Says how far a clone, fetch or checkout is.
+pub fn progress_text(step: &ProgressStep) -> String {
+    let what = match step.phase {
+        ProgressPhase::Preparing => "Preparing objects",
+        ProgressPhase::Receiving => "Receiving objects",
+        ProgressPhase::Resolving => "Resolving deltas",
+        ProgressPhase::CheckingOut => "Checking out files",
+    };
+    match &step.received {
+        Some((amount, rate)) => format!("{what}: {}% ({amount}, {rate})", step.percent),
+        None => format!("{what}: {}% ({}/{})", step.percent, step.done, step.total),
+    }
+}
+
+pub fn describe_removed(branch: &str, removed: &RemoveOutcome, keep_days: u64) -> Vec<UserText> {
     match removed {
-        RemoveOutcome::Gone => vec![format!("The folder of `{branch}` was gone already; its record has ended.")],
+        RemoveOutcome::Gone => vec![text!("The folder of `{branch}` was gone already; its record has ended.")],
         RemoveOutcome::Released(path) => vec![describe_released(branch, path)],
         RemoveOutcome::Trashed { fate, branch_kept, regenerable, .. } => {
-            let mut lines = vec![format!("Removed the worktree `{branch}`.")];
+            let mut lines = vec![text!("Removed the worktree `{branch}`.")];
             if *branch_kept {
                 lines.push(branch_words(branch, fate));
             }
-            lines.push(format!("It is kept for {keep_days} days; `grove worktree undo {branch}` brings it back."));
+            lines.push(text!("It is kept for {keep_days} days; `grove worktree undo {branch}` brings it back."));
             lines.extend(folders_kept(regenerable));
             lines
         }
     }
 }
 
-fn describe_released(branch: &str, path: &Path) -> String {
-    format!("Released `{branch}`: Grovekeeper did not make that worktree, so it stays at {}.", path.display())
+fn describe_released(branch: &str, path: &Path) -> UserText {
+    text!("Released `{branch}`: Grovekeeper did not make that worktree, so it stays at {}.", path.display())
 }
 
 /// Says why a branch stays.
-pub fn branch_words(branch: &str, fate: &BranchFate) -> String {
+pub fn branch_words(branch: &str, fate: &BranchFate) -> UserText {
     let why = match fate {
-        BranchFate::OwnCommits { commits: 1, .. } => "it has a commit that is nowhere else".to_owned(),
-        BranchFate::OwnCommits { commits, .. } => format!("it has {commits} commits that are nowhere else"),
-        BranchFate::InUse { .. } => "it is in use elsewhere".to_owned(),
-        BranchFate::Unknown { why } => format!("it is not known whether something would be lost ({why})"),
-        BranchFate::Goes { .. } => "it was moved meanwhile, or could not be deleted".to_owned(),
-        BranchFate::Absent => return format!("The branch `{branch}` was gone already."),
+        BranchFate::OwnCommits { commits: 1, .. } => "it has a commit that is nowhere else".into(),
+        BranchFate::OwnCommits { commits, .. } => text!("it has {commits} commits that are nowhere else"),
+        BranchFate::InUse { .. } => "it is in use elsewhere".into(),
+        BranchFate::Unknown { why } => text!("it is not known whether something would be lost ({why})"),
+        BranchFate::Goes { .. } => "it was moved meanwhile, or could not be deleted".into(),
+        BranchFate::Absent => return text!("The branch `{branch}` was gone already."),
     };
-    format!("The branch `{branch}` stays: {why}.")
+    text!("The branch `{branch}` stays: {why}.")
 }
 
-pub fn describe_finished(branch: &str, finished: &FinishOutcome) -> Vec<String> {
-    let merged = format!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short_sha());
+pub fn describe_finished(branch: &str, finished: &FinishOutcome) -> Vec<UserText> {
+    let merged = text!("Merged `{branch}` into `{}` at {}.", finished.base, finished.commit.short_sha());
     let updated = finished
         .updated
         .iter()
-        .map(|path| format!("The checkout at {} was updated: it is on `{}`.", path.display(), finished.base));
+        .map(|path| text!("The checkout at {} was updated: it is on `{}`.", path.display(), finished.base));
     std::iter::once(merged).chain(updated).collect()
 }
 
-pub fn describe_synced(synced: &SyncOutcome) -> String {
+pub fn describe_synced(synced: &SyncOutcome) -> UserText {
     let branch = &synced.branch;
     if synced.changed {
-        format!("Brought {} at {} into `{branch}`.", synced.from, synced.at.short_sha())
+        text!("Brought {} at {} into `{branch}`.", synced.from, synced.at.short_sha())
     } else {
-        format!("`{branch}` has everything of {} already.", synced.from)
+        text!("`{branch}` has everything of {} already.", synced.from)
     }
 }
 
-pub fn describe_pushed(branch: &str, pushed: &PushOutcome) -> String {
+pub fn describe_pushed(branch: &str, pushed: &PushOutcome) -> UserText {
     let (remote, at) = (&pushed.remote, pushed.at.short_sha());
     if pushed.new {
-        format!("Pushed `{branch}` to `{remote}`, at {at}.")
+        text!("Pushed `{branch}` to `{remote}`, at {at}.")
     } else {
-        format!("`{remote}` has everything of `{branch}` already, at {at}.")
+        text!("`{remote}` has everything of `{branch}` already, at {at}.")
     }
 }
 
 /// Says which changes a push did not include, if there are any.
-pub fn left_behind(uncommitted: usize) -> Option<String> {
+pub fn left_behind(uncommitted: usize) -> Option<UserText> {
     match uncommitted {
         0 => None,
-        1 => Some("1 file is not committed, so it was not pushed.".to_owned()),
-        count => Some(format!("{count} files are not committed, so they were not pushed.")),
+        1 => Some("1 file is not committed, so it was not pushed.".into()),
+        count => Some(text!("{count} files are not committed, so they were not pushed.")),
     }
 }
 
-pub fn describe_pull_request(opened: &OpenedPullRequest) -> String {
+pub fn describe_pull_request(opened: &OpenedPullRequest) -> UserText {
     let pull_request = &opened.pull_request;
     let verb = if opened.found { "It has" } else { "Opened" };
-    format!("{verb} pull request #{}: {}", pull_request.number, pull_request.url)
+    text!("{verb} pull request #{}: {}", pull_request.number, pull_request.url)
 }
 
-pub fn describe_hibernated(slept: &HibernatedEnvironment) -> Vec<String> {
+pub fn describe_hibernated(slept: &HibernatedEnvironment) -> Vec<UserText> {
     let branch = &slept.environment.branch;
     let mut lines =
-        vec![format!("`{branch}` hibernates; `grove worktree wake {branch}` or the next use brings it back.")];
+        vec![text!("`{branch}` hibernates; `grove worktree wake {branch}` or the next use brings it back.")];
     lines.extend(folders_kept(&slept.regenerable));
     lines
 }
@@ -132,46 +152,46 @@ fn folder_list(folders: &[TrashedFolder]) -> String {
 }
 
 /// Says which folders leave the trash early, and when.
-pub fn folders_kept(folders: &[TrashedFolder]) -> Option<String> {
+pub fn folders_kept(folders: &[TrashedFolder]) -> Option<UserText> {
     let until = format_to_minute(folders.first()?.kept_until);
     let list = folder_list(folders);
     Some(match folders.len() {
-        1 => format!("This folder can be made again, so it is kept only until {until}: {list}."),
-        _ => format!("These folders can be made again, so they are kept only until {until}: {list}."),
+        1 => text!("This folder can be made again, so it is kept only until {until}: {list}."),
+        _ => text!("These folders can be made again, so they are kept only until {until}: {list}."),
     })
 }
 
 /// Says which folders were not restored.
-pub fn folders_gone(folders: &[TrashedFolder]) -> Option<String> {
+pub fn folders_gone(folders: &[TrashedFolder]) -> Option<UserText> {
     let list = folder_list(folders);
     match folders.len() {
         0 => None,
-        1 => Some(format!("This folder has left the trash, since it can be made again: {list}.")),
-        _ => Some(format!("These folders have left the trash, since they can be made again: {list}.")),
+        1 => Some(text!("This folder has left the trash, since it can be made again: {list}.")),
+        _ => Some(text!("These folders have left the trash, since they can be made again: {list}.")),
     }
 }
 
 /// Says which folders would leave the trash early.
-pub fn folders_planned(folders: &[RegenerableFolder], keep: SignedDuration) -> Option<String> {
+pub fn folders_planned(folders: &[RegenerableFolder], keep: SignedDuration) -> Option<UserText> {
     match folders.len() {
         0 => None,
-        1 => Some(format!("This folder can be made again, so it is kept for {keep:#} only:")),
-        _ => Some(format!("These folders can be made again, so they are kept for {keep:#} only:")),
+        1 => Some(text!("This folder can be made again, so it is kept for {keep:#} only:")),
+        _ => Some(text!("These folders can be made again, so they are kept for {keep:#} only:")),
     }
 }
 
-pub fn describe_cleanup(report: &CleanupReport, dry_run: bool) -> Vec<String> {
+pub fn describe_cleanup(report: &CleanupReport, dry_run: bool) -> Vec<UserText> {
     let verb = if dry_run { "Would remove" } else { "Removed" };
-    let gone = report.removed.iter().map(|gone| format!("{verb} `{}`", gone.branch));
-    let kept = report.skipped.iter().map(|skipped| format!("Kept `{}`: {}", skipped.branch, skipped.reason));
-    let failed = report.failed.iter().map(|failed| format!("Failed `{}`: {}", failed.branch, failed.error));
-    let mut lines: Vec<String> = gone.chain(kept).chain(failed).collect();
+    let gone = report.removed.iter().map(|gone| text!("{verb} `{}`", gone.branch));
+    let kept = report.skipped.iter().map(|skipped| text!("Kept `{}`: {}", skipped.branch, skipped.reason));
+    let failed = report.failed.iter().map(|failed| text!("Failed `{}`: {}", failed.branch, failed.error));
+    let mut lines: Vec<UserText> = gone.chain(kept).chain(failed).collect();
     let is_empty = lines.is_empty();
-    lines.extend(report.warnings.iter().cloned());
+    lines.extend(report.warnings.iter().map(|warning| UserText::from(warning.as_str())));
     if is_empty {
-        lines.push("Nothing to clean up.".to_owned());
+        lines.push("Nothing to clean up.".into());
     } else if !dry_run && !report.removed.is_empty() {
-        lines.push("`grove worktree undo NAME` brings one back.".to_owned());
+        lines.push("`grove worktree undo NAME` brings one back.".into());
     }
     lines
 }

@@ -3,10 +3,35 @@
 use grove_git::removal::RemovalError;
 use grove_model::{Question, RemovalAnswer};
 
-use crate::error::{ActionRefusal, RefusedAction};
+use crate::error::{ActionRefusal, RefusedAction, RemoveError};
 use crate::problem::{Problem, ProblemReason, sentence};
 use crate::words::index::index_repair;
 use crate::words::{disk_trouble, gone_holder_hint, lowercase_first_word};
+
+impl From<RemoveError> for Problem {
+    fn from(error: RemoveError) -> Self {
+        let message = sentence(&error.to_string());
+        match error {
+            RemoveError::ChangedMeanwhile { .. } => {
+                Problem::new("changed_meanwhile", message, "Nothing was removed; look at it and try again.")
+            }
+            RemoveError::StillRunning { .. } => {
+                Problem::new("live_run", message, "Nothing was removed; end it yourself and try again.")
+            }
+            RemoveError::NotInTrash(_) => {
+                Problem::new("not_found", message, "`grove worktree trash list` shows what can be brought back.")
+            }
+            RemoveError::EmptyTrash => Problem::new("not_found", message, "`grove worktree list` shows what is there."),
+            RemoveError::Successor { .. } => {
+                Problem::new("successor", message, "Remove that one first, then undo this one.")
+            }
+            RemoveError::NotHibernated { .. } => {
+                Problem::new("not_hibernated", message, "`grove worktree list` shows which are.")
+            }
+            RemoveError::Removal(error) => error.into(),
+        }
+    }
+}
 
 impl From<RemovalError> for Problem {
     fn from(error: RemovalError) -> Self {
@@ -82,7 +107,7 @@ pub(super) fn refusal_problem(refusal: &ActionRefusal) -> Problem {
             format!("Cannot {verb} worktree - you have uncommitted changes.")
         }
         _ => match &reasons[..] {
-            [one] => format!("Cannot {verb} worktree - {}", lowercase_first_word(&one.message)),
+            [one] => format!("Cannot {verb} worktree - {}", lowercase_first_word(one.message.as_str())),
             several => format!("Cannot {verb} worktree - {} reasons speak against it.", several.len()),
         },
     };
@@ -95,7 +120,7 @@ pub(super) fn refusal_problem(refusal: &ActionRefusal) -> Problem {
     });
     let hint = damage.unwrap_or_else(|| match refusal.action {
         RefusedAction::Remove | RefusedAction::RemoveMerged if hard => {
-            "A worktree inside it would break, so `--force` does not help; remove that one first.".to_owned()
+            "Nothing was removed: a worktree inside it would break. Remove that one first.".to_owned()
         }
         RefusedAction::Remove => format!("{settle}, or use `--force`: {kept}"),
         RefusedAction::RemoveMerged => format!("{settle}, or use `grove worktree remove {branch} --force`: {kept}"),
@@ -104,7 +129,7 @@ pub(super) fn refusal_problem(refusal: &ActionRefusal) -> Problem {
             format!("Nothing was changed. {settle}, then {verb} again.")
         }
     });
-    Problem { code: "refused", message, hint, reasons }
+    Problem::new("refused", message, hint).with_reasons(reasons)
 }
 
 /// Describes one reason against a removal.
@@ -130,7 +155,7 @@ pub fn describe_reason(question: Question, answer: &RemovalAnswer, branch: &str)
             let message = format!("It is not known {what} ({}).", why.trim_end_matches('.'));
             let hint = index_repair(why, Some(branch))
                 .unwrap_or_else(|| format!("See `grove worktree show {branch}`, and put that right first."));
-            return ProblemReason { code: question.as_str(), message, hint };
+            return ProblemReason::new(question.as_str(), message, hint);
         }
     };
     let in_it = |command: &str| format!("`grove worktree exec {branch} -- {command}`");
@@ -171,5 +196,5 @@ pub fn describe_reason(question: Question, answer: &RemovalAnswer, branch: &str)
         Question::Conversations => (format!("Other conversations use it ({detail})."), "Ask there first.".to_owned()),
         Question::PullRequest => (format!("Its pull request {detail} is open."), "Merge or close it first.".to_owned()),
     };
-    ProblemReason { code: question.as_str(), message, hint }
+    ProblemReason::new(question.as_str(), message, hint)
 }

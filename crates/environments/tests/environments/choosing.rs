@@ -94,18 +94,18 @@ both_engines! {
         let world = EnvironmentsTest::open(&test, &store).await;
         let old = test.temp_dir().join("old-worktree");
         test.git(&["worktree", "add", "-q", "-b", "issue-42", old.to_str().unwrap()]);
-        let mut wish = issue_request("github", "acme/app#42");
-        wish.hints.legacy_path = Some(test.temp_dir().join("nothing"));
-        wish.work = Work::for_issue("7").unwrap();
-        wish.conversation = None;
-        let new = world.isolation.create_environment(&world.codebase, &wish).await.unwrap();
+        let mut request = issue_request("github", "acme/app#42");
+        request.hints.legacy_path = Some(test.temp_dir().join("nothing"));
+        request.work = Work::for_issue("7").unwrap();
+        request.conversation = None;
+        let new = world.isolation.create_environment(&world.codebase, &request).await.unwrap();
         assert!(matches!(new.how, CreateMethod::Created(_)), "a stale one is passed over");
-        let mut wish = issue_request("github", "acme/app#42");
-        wish.hints.legacy_path = Some(old.clone());
-        let taken = world.isolation.create_environment(&world.codebase, &wish).await.unwrap();
+        let mut request = issue_request("github", "acme/app#42");
+        request.hints.legacy_path = Some(old.clone());
+        let taken = world.isolation.create_environment(&world.codebase, &request).await.unwrap();
         assert_eq!((taken.environment.path.as_path(), taken.environment.branch.as_str()), (old.as_path(), "issue-42"));
         assert!(taken.environment.metadata.migrated_at.is_some());
-        assert!(matches!(world.isolation.create_environment(&world.codebase, &wish).await.unwrap().how, CreateMethod::Used));
+        assert!(matches!(world.isolation.create_environment(&world.codebase, &request).await.unwrap().how, CreateMethod::Used));
     }
 
     async fn a_record_that_cannot_become_active_takes_everything_back(store: TestStore) {

@@ -5,11 +5,11 @@ use std::fs;
 use grove_environments::cleanup::CleanupReport;
 use grove_environments::cleanup::on_close::CloseOutcome;
 use grove_environments::cleanup::select::CleanupScope;
-use grove_environments::error::EnvironmentError;
+use grove_environments::error::{CreateError, EnvironmentError, RemoveError};
 use grove_environments::remove::RemoveOptions;
 use grove_model::{Environment, MergeMethod, Moment, State, Status};
 use grove_store::ConversationRef;
-use grove_testkit::{DirectorySnapshot, TestRepo, TestStore, both_engines};
+use grove_testkit::{DirectorySnapshot, TestRepo, TestStore, both_engines, is_long_run};
 use jiff::SignedDuration;
 
 use crate::{EnvironmentsTest, task_request};
@@ -100,7 +100,7 @@ async fn environment_state(world: &EnvironmentsTest, environment: &Environment) 
 both_engines! {
     async fn branches_of_a_reftable_repository_tell_of_their_commits_too(store: TestStore) {
         for git in grove_testkit::installed_gits() {
-            let test = TestRepo::with_git(&git);
+            let test = TestRepo::with_git(git);
             let root = test.temp_dir().join("reftable");
             let init = ["init", "-q", "-b", "main", "--ref-format=reftable", root.to_str().unwrap()];
             if !test.git_command(&test.temp_dir(), &init).output().unwrap().status.success() {
@@ -182,13 +182,13 @@ both_engines! {
         assert_eq!(run_cleanup(&world, CleanupScope::Everything).await.removed, []);
     }
 
-    async fn stale_is_when_nobody_was_there_by_any_measure(store: TestStore) {
+    async fn an_environment_is_stale_without_activity_by_any_measure(store: TestStore) {
         let test = old_repository();
         let world = EnvironmentsTest::open(&test, &store).await;
         let talks = |platform: &str, name: &str| {
-            let mut wish = task_request(name);
-            wish.conversation = Some(ConversationRef { platform: platform.into(), id: name.into() });
-            wish
+            let mut request = task_request(name);
+            request.conversation = Some(ConversationRef { platform: platform.into(), id: name.into() });
+            request
         };
         let mut made = Vec::new();
         for (platform, name) in [("slack", "idle"), ("telegram", "permanent"), ("slack", "edited"), ("slack", "committed"), ("slack", "spoken")] {
@@ -223,9 +223,9 @@ both_engines! {
         let world = EnvironmentsTest::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "5")]).await;
         let mut made = Vec::new();
         for name in ["idle", "spoken", "committed", "written", "new"] {
-            let mut wish = task_request(name);
-            wish.conversation = Some(ConversationRef { platform: "slack".into(), id: name.into() });
-            made.push(world.isolation.create_environment(&world.codebase, &wish).await.unwrap().environment);
+            let mut request = task_request(name);
+            request.conversation = Some(ConversationRef { platform: "slack".into(), id: name.into() });
+            made.push(world.isolation.create_environment(&world.codebase, &request).await.unwrap().environment);
         }
         for environment in &made {
             commit_at(&test, environment, environment.branch.as_str(), Some("2020-01-02T00:00:00Z"));
@@ -234,9 +234,9 @@ both_engines! {
         for environment in &made[..4] {
             make_older(&world, &store, environment, 1).await;
         }
-        let mut wish = task_request("spoken");
-        wish.conversation = Some(ConversationRef { platform: "slack".into(), id: "spoken".into() });
-        world.isolation.create_environment(&world.codebase, &wish).await.unwrap();
+        let mut request = task_request("spoken");
+        request.conversation = Some(ConversationRef { platform: "slack".into(), id: "spoken".into() });
+        world.isolation.create_environment(&world.codebase, &request).await.unwrap();
         commit_at(&test, &made[2], "again", None);
         test.git(&["merge", "-q", "--no-ff", "-m", "merge", "committed"]);
         age_files(&made[2], 1);
@@ -250,7 +250,7 @@ both_engines! {
         create_environment(&world, "sixth").await;
         assert!(!made[0].path.exists() && made[1..].iter().all(|environment| environment.path.exists()));
         let full = world.isolation.create_environment(&world.codebase, &task_request("seventh")).await.unwrap_err();
-        assert!(matches!(&full, EnvironmentError::Full(full) if (full.merged, full.active) == (4, 1)), "{full}");
+        assert!(matches!(&full, EnvironmentError::Create(CreateError::Full(full)) if (full.merged, full.active) == (4, 1)), "{full}");
         let report = run_cleanup(&world, CleanupScope::Everything).await;
         assert_eq!((removed_branches(&report), report.failed.len()), (vec![], 0));
         for skipped in &report.skipped {
@@ -308,14 +308,14 @@ both_engines! {
         assert!(made[1].path.join(".git").is_dir());
     }
 
-    async fn a_close_removes_what_nobody_else_uses(store: TestStore) {
+    async fn a_close_removes_what_no_other_conversation_uses(store: TestStore) {
         let test = TestRepo::new();
         let world = EnvironmentsTest::open(&test, &store).await;
         let [issue, pr] = ["o/r#42", "o/r#99"].map(|id| ConversationRef { platform: "github".into(), id: id.into() });
         let with = |conversation: &ConversationRef| {
-            let mut wish = task_request("x");
-            wish.conversation = Some(conversation.clone());
-            wish
+            let mut request = task_request("x");
+            request.conversation = Some(conversation.clone());
+            request
         };
         let environment = world.isolation.create_environment(&world.codebase, &with(&issue)).await.unwrap().environment;
         world.isolation.create_environment(&world.codebase, &with(&pr)).await.unwrap();
@@ -351,22 +351,57 @@ both_engines! {
         world.isolation.clock_is_steady(Moment::now()).await.unwrap();
         put_clock_forward(&world).await;
         let error = world.isolation.create_environment(&world.codebase, &task_request("fifth")).await.unwrap_err();
-        assert!(matches!(&error, EnvironmentError::Full(full) if full.stale == 1), "{error}");
+        assert!(matches!(&error, EnvironmentError::Create(CreateError::Full(full)) if full.stale == 1), "{error}");
         assert!(idle.path.exists());
         create_environment(&world, "fifth").await;
         assert!(!idle.path.exists());
         assert_eq!(world.store.find_environment(idle.id).await.unwrap().unwrap().status, Status::Hibernated);
         assert_eq!(environment_state(&world, &idle).await, State::Hibernated);
         let error = world.isolation.create_environment(&world.codebase, &task_request("sixth")).await.unwrap_err();
-        let EnvironmentError::Full(full) = &error else { panic!("{error}") };
+        let EnvironmentError::Create(CreateError::Full(full)) = &error else { panic!("{error}") };
         assert_eq!((full.limit, full.merged, full.stale, full.active), (3, 0, 0, 3));
         let problem = grove_environments::problem::Problem::from(error);
-        assert_eq!(problem.message, format!("You have 3 active worktrees for **{}** (limit reached).", world.codebase.name));
-        assert!(problem.hint.contains("cleanup merged") && problem.reasons.len() == 3);
+        assert_eq!(problem.message.as_str(), format!("You have 3 active worktrees for **{}** (limit reached).", world.codebase.name));
+        assert!(problem.hint.as_str().contains("cleanup merged") && problem.reasons.len() == 3);
+        assert_eq!(problem.options.iter().map(|option| option.count).collect::<Vec<_>>(), [0, 0, 3, 3]);
         // A request for the hibernated work wakes it, and it is as it was.
         let woken = create_environment(&world, "idle").await;
         assert_eq!((woken.id, woken.status), (idle.id, Status::Active));
         assert_eq!(before.describe_differences(&DirectorySnapshot::from_directory(&idle.path)), Vec::<String>::new());
+    }
+}
+
+both_engines! {
+    async fn at_the_limit_untouched_ones_go_after_an_hour(store: TestStore) {
+        let test = old_repository();
+        fs::write(test.path().join(".gitignore"), "*.local\n").unwrap();
+        fs::write(test.path().join(".worktreeinclude"), "env.local\n").unwrap();
+        fs::write(test.path().join("env.local"), "KEY=1").unwrap();
+        test.git(&["add", ".gitignore", ".worktreeinclude"]);
+        let mut commit = test.git_command(test.path(), &["commit", "-q", "-m", "ignore"]);
+        assert!(commit.env("GIT_COMMITTER_DATE", "2020-01-02T00:00:00Z").status().unwrap().success());
+        let world = EnvironmentsTest::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "5")]).await;
+        let mut made = Vec::new();
+        for name in ["untouched", "committed", "ignored", "edited-copy", "asked"] {
+            made.push(create_environment(&world, name).await);
+        }
+        assert!(made[0].path.join("env.local").exists(), "a copied file is not work");
+        commit_at(&test, &made[1], "mine", Some("2020-01-03T00:00:00Z"));
+        fs::write(made[2].path.join("notes.local"), "mine").unwrap();
+        fs::write(made[3].path.join("env.local"), "KEY=2").unwrap();
+        for environment in &made {
+            make_older(&world, &store, environment, 1).await;
+        }
+        // A message within the hour keeps an untouched environment.
+        let mut request = task_request("asked");
+        request.conversation = Some(ConversationRef { platform: "slack".into(), id: "asked".into() });
+        world.isolation.create_environment(&world.codebase, &request).await.unwrap();
+
+        create_environment(&world, "sixth").await;
+        let left: Vec<bool> = made.iter().map(|environment| environment.path.exists()).collect();
+        assert_eq!(left, [false, true, true, true, true]);
+        let full = world.isolation.create_environment(&world.codebase, &task_request("seventh")).await.unwrap_err();
+        assert!(matches!(&full, EnvironmentError::Create(CreateError::Full(full)) if full.active == 5), "{full}");
     }
 }
 
@@ -390,7 +425,7 @@ both_engines! {
         let woken = world.isolation.wake_environment(&world.codebase, &environment).await.unwrap();
         assert_eq!(woken.environment.status, Status::Active);
         assert_eq!(before.describe_differences(&DirectorySnapshot::from_directory(&environment.path)), Vec::<String>::new());
-        assert!(matches!(world.isolation.wake_environment(&world.codebase, &environment).await, Err(EnvironmentError::NotHibernated { .. })));
+        assert!(matches!(world.isolation.wake_environment(&world.codebase, &environment).await, Err(EnvironmentError::Remove(RemoveError::NotHibernated { .. }))));
         world.isolation.hibernate_environment(&world.codebase, &environment).await.unwrap();
         // Asleep or not, unsaved work speaks against it.
         let refused = world.isolation.remove_environment(&world.codebase, &environment, &Default::default()).await;
@@ -408,8 +443,7 @@ both_engines! {
 /// Five hundred environments, five of which fail or stay in different ways; fewer in the quick run.
 #[tokio::test]
 async fn a_cycle_over_many_removes_the_right_ones_and_reports_the_rest() {
-    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
-    let count = if long { 500 } else { 30 };
+    let count = if is_long_run() { 500 } else { 30 };
     let (test, store) = (TestRepo::new(), TestStore::new(grove_testkit::TestEngine::Sqlite));
     let world =
         EnvironmentsTest::open_with(&test, &store, &[("MAX_WORKTREES_PER_CODEBASE", "10000"), NO_GRACE_PERIOD[0]])

@@ -148,8 +148,8 @@ both_engines! {
         let world = EnvironmentsTest::open(&test, &store).await;
         let branch = BranchName::parse("feature").unwrap();
         let head_of = |sha: &str| PullRequestHead::SameRepo { branch: branch.clone(), at: Some(sha.parse().unwrap()) };
-        let wish = CreateRequest { work: Work::pull_request("7", head_of(&head)).unwrap(), branch: None, ..task_request("feature") };
-        let environment = world.isolation.create_environment(&world.codebase, &wish).await.unwrap().environment;
+        let request = CreateRequest { work: Work::pull_request("7", head_of(&head)).unwrap(), branch: None, ..task_request("feature") };
+        let environment = world.isolation.create_environment(&world.codebase, &request).await.unwrap().environment;
         let forge = Arc::new(ScriptedForge::default());
         let isolation = world.isolation.clone().connected_to(forge.clone());
         let only = async || list_states(&isolation, &world.codebase).await.remove(0);

@@ -48,9 +48,9 @@ impl EnvironmentsTest {
         variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let settings =
             Settings::load_settings(&ProcessEnvironment { variables, cwd: repo.to_owned() }).expect("settings");
-        let git = Git::with_program(git);
+        let git = Git::with_program(git).with_inspect_timeout(settings.inspect_timeout());
         let store = Store::open(store, StoreOptions::default()).await.expect("the store opens");
-        let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
+        let codebases = Codebases { git: git.clone(), store: store.clone(), settings: (&settings).into() };
         let codebase = codebases.add_codebase(".", None, repo).await.expect("registered");
         Self { isolation: Environments::new(git, store.clone(), settings), codebase, store }
     }

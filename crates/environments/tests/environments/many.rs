@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use grove_environments::create::CreateMethod;
-use grove_testkit::{TestRepo, TestStore, both_engines};
+use grove_testkit::{TestRepo, TestStore, both_engines, is_long_run};
 
 use crate::{EnvironmentsTest, task_request};
 
@@ -47,11 +47,11 @@ async fn as_a_child() {
     .await;
     let makings: Vec<_> = (0..ENVIRONMENTS_PER_PROCESS)
         .map(|n| {
-            let (isolation, codebase, wish) =
+            let (isolation, codebase, request) =
                 (world.isolation.clone(), world.codebase.clone(), task_request(&format!("{which}-{n}")));
             tokio::spawn(async move {
                 isolation
-                    .create_environment(&codebase, &wish)
+                    .create_environment(&codebase, &request)
                     .await
                     .map(|outcome| matches!(outcome.how, CreateMethod::Created(_)))
             })
@@ -87,7 +87,7 @@ fn work_beside(test: &TestRepo, siblings: &[PathBuf], done: &AtomicBool) -> (usi
 
 both_engines! {
     fn fifty_at_once_from_two_processes(store: TestStore) {
-        let rounds = if std::env::var_os("GROVE_TEST_LONG").is_some() { 20 } else { 1 };
+        let rounds = if is_long_run() { 20 } else { 1 };
         for round in 1..=rounds {
             one_round(&store, round);
         }

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use grove_environments::remove::{RemoveOptions, RemoveOutcome};
 use grove_model::Environment;
-use grove_testkit::{DirectorySnapshot, SeededRandom, TestEngine, TestRepo, TestStore};
+use grove_testkit::{DirectorySnapshot, SeededRandom, TestEngine, TestRepo, TestStore, is_long_run};
 
 use crate::{EnvironmentsTest, task_request};
 
@@ -368,8 +368,8 @@ async fn run_batch(
     }
     let before = shared_state(&repo);
     for one in &mut made {
-        let wish = RemoveOptions { force: true, ..RemoveOptions::default() };
-        let removed = world.isolation.remove_environment(&world.codebase, &one.environment, &wish).await;
+        let request = RemoveOptions { force: true, ..RemoveOptions::default() };
+        let removed = world.isolation.remove_environment(&world.codebase, &one.environment, &request).await;
         assert!(matches!(removed, Ok(RemoveOutcome::Trashed { .. })), "{:?}: {removed:?}", one.kinds);
         assert!(!one.environment.path.exists() && !one.entry.exists());
         if let Some(writer) = &mut one.writer {
@@ -415,10 +415,9 @@ async fn run_batch(
 }
 
 async fn random_states(seed: u64) {
-    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
-    let states = if long { 2500 } else { 50 };
+    let states = if is_long_run() { 2500 } else { 20 };
     // The quick run takes two of the four parts.
-    if !long && seed.is_multiple_of(2) {
+    if !is_long_run() && seed.is_multiple_of(2) {
         return;
     }
     let mut counts = BTreeMap::new();

@@ -133,7 +133,7 @@ both_engines! {
         assert!(recorded_sizes(&world).await[0].1.unwrap() > old, "it is not tried again with every list");
     }
 
-    async fn a_clean_up_measures_all_and_so_may_whoever_changed_something(store: TestStore) {
+    async fn a_clean_up_measures_all_and_so_may_a_change(store: TestStore) {
         let test = TestRepo::new();
         let world = EnvironmentsTest::open(&test, &store).await;
         let made = [create_environment(&world, "a").await, create_environment(&world, "b").await];

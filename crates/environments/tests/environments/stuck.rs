@@ -13,7 +13,8 @@ use crate::{EnvironmentsTest, task_request};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipe_that_git_reads_for_ever_is_unknown_and_stops_nothing_else() {
     let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
-    let world = Arc::new(EnvironmentsTest::open(&test, &store).await);
+    let limit = [("GROVE_WORKTREE_INSPECT_TIMEOUT", "6s")];
+    let world = Arc::new(EnvironmentsTest::open_with(&test, &store, &limit).await);
     let stuck = world.isolation.create_environment(&world.codebase, &task_request("stuck")).await.unwrap().environment;
     let fine = world.isolation.create_environment(&world.codebase, &task_request("fine")).await.unwrap().environment;
     let pipe = stuck.path.join(".gitattributes");
@@ -40,8 +41,8 @@ async fn a_pipe_that_git_reads_for_ever_is_unknown_and_stops_nothing_else() {
         assert!(matches!(plan, RemovalPlan::Remove(_)));
         fs::metadata(made.path).unwrap();
     };
-    let done = tokio::time::timeout(Duration::from_secs(12), other).await;
-    let lists = tokio::time::timeout(Duration::from_secs(35), wait_for_lists(lists)).await;
+    let done = tokio::time::timeout(Duration::from_secs(5), other).await;
+    let lists = tokio::time::timeout(Duration::from_secs(20), wait_for_lists(lists)).await;
     // Whatever came of it, no git is left waiting.
     release_readers(&pipe);
     done.expect("other work goes on meanwhile");
@@ -49,10 +50,10 @@ async fn a_pipe_that_git_reads_for_ever_is_unknown_and_stops_nothing_else() {
         let view = |branch: &str| views.iter().find(|view| view.branch == branch).unwrap();
         assert_eq!(view("stuck").state, State::Broken);
         let why = view("stuck").error.clone().unwrap();
-        assert!(why.contains("20 s"), "{why}");
+        assert!(why.contains("6 s"), "{why}");
         assert_eq!((view("fine").state, view("fine").untracked), (State::Dirty, 1));
     }
-    assert!(began.elapsed() < Duration::from_secs(40));
+    assert!(began.elapsed() < Duration::from_secs(25));
 }
 
 async fn wait_for_lists(

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
 use grove_environments::create::CreateMethod;
-use grove_environments::error::EnvironmentError;
+use grove_environments::error::{EnvironmentError, RemoveError};
 use grove_environments::remove::{RemovalPlan, RemovalRequester, RemoveOptions, RemoveOutcome};
 use grove_model::{Moment, Question, Status};
 use grove_store::ConversationRef;
@@ -138,7 +138,7 @@ async fn files_with_attributes_lists_flags_or_owners_of_their_own_are_not_compac
 }
 
 #[tokio::test]
-async fn after_its_days_it_goes_for_good_unless_somebody_still_writes_there() {
+async fn after_its_days_it_goes_for_good_unless_a_process_still_writes_there() {
     let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
     let world = EnvironmentsTest::open(&test, &store).await;
     let mut made = Vec::new();
@@ -174,7 +174,7 @@ async fn after_its_days_it_goes_for_good_unless_somebody_still_writes_there() {
     assert_eq!(test.git(&["for-each-ref", "refs/grove"]), "");
     assert!(!made[0].path.parent().unwrap().join(".grove-trash").exists());
     let error = world.isolation.undo_removal(&world.codebase, &made[0]).await.unwrap_err();
-    assert!(matches!(error, EnvironmentError::NotInTrash(_)), "{error}");
+    assert!(matches!(error, EnvironmentError::Remove(RemoveError::NotInTrash(_))), "{error}");
 }
 
 both_engines! {
@@ -183,14 +183,14 @@ both_engines! {
         let world = EnvironmentsTest::open(&test, &store).await;
         let [ours, theirs] = ["ours", "theirs"].map(|id| ConversationRef { platform: "test".into(), id: id.into() });
         let with = |conversation: &ConversationRef| {
-            let mut wish = task_request("x");
-            wish.conversation = Some(conversation.clone());
-            wish
+            let mut request = task_request("x");
+            request.conversation = Some(conversation.clone());
+            request
         };
         let environment = world.isolation.create_environment(&world.codebase, &with(&ours)).await.unwrap().environment;
         world.isolation.create_environment(&world.codebase, &with(&theirs)).await.unwrap();
-        let wish = RemoveOptions { requester: RemovalRequester::Conversation(ours.clone()), ..RemoveOptions::default() };
-        let error = world.isolation.remove_environment(&world.codebase, &environment, &wish).await.unwrap_err();
+        let request = RemoveOptions { requester: RemovalRequester::Conversation(ours.clone()), ..RemoveOptions::default() };
+        let error = world.isolation.remove_environment(&world.codebase, &environment, &request).await.unwrap_err();
         let EnvironmentError::Refused(refusal) = error else { panic!("{error}") };
         assert_eq!(refusal.reasons.len(), 1);
         assert_eq!(refusal.reasons[0].0, Question::Conversations);
@@ -211,14 +211,14 @@ both_engines! {
         let test = TestRepo::new();
         let world = EnvironmentsTest::open(&test, &store).await;
         let conversation = ConversationRef { platform: "test".into(), id: "c".into() };
-        let mut wish = task_request("x");
-        wish.conversation = Some(conversation.clone());
+        let mut request = task_request("x");
+        request.conversation = Some(conversation.clone());
         for round in 0..20 {
-            let first = world.isolation.create_environment(&world.codebase, &wish).await.unwrap().environment;
+            let first = world.isolation.create_environment(&world.codebase, &request).await.unwrap().environment;
             let none = RemoveOptions::default();
             let (removed, second) = tokio::join!(
                 world.isolation.remove_environment(&world.codebase, &first, &none),
-                world.isolation.create_environment(&world.codebase, &wish),
+                world.isolation.create_environment(&world.codebase, &request),
             );
             let second = second.unwrap();
             let now = world.store.find_environment(second.environment.id).await.unwrap().unwrap();
@@ -239,7 +239,7 @@ both_engines! {
 }
 
 #[tokio::test]
-async fn what_changed_since_somebody_looked_is_asked_again() {
+async fn a_plan_that_changed_since_it_was_shown_is_asked_again() {
     let (test, store) = (TestRepo::new(), TestStore::new(TestEngine::Sqlite));
     let world = EnvironmentsTest::open(&test, &store).await;
     let environment =
@@ -256,15 +256,15 @@ async fn what_changed_since_somebody_looked_is_asked_again() {
     let first = seen().await;
     assert_eq!(seen().await, first, "a look changes nothing");
     fs::write(environment.path.join("new"), "x").unwrap();
-    let wish = RemoveOptions { seen: Some(first), ..forced_removal() };
-    let error = world.isolation.remove_environment(&world.codebase, &environment, &wish).await.unwrap_err();
-    assert!(matches!(error, EnvironmentError::ChangedMeanwhile { .. }), "{error}");
+    let request = RemoveOptions { seen: Some(first), ..forced_removal() };
+    let error = world.isolation.remove_environment(&world.codebase, &environment, &request).await.unwrap_err();
+    assert!(matches!(error, EnvironmentError::Remove(RemoveError::ChangedMeanwhile { .. })), "{error}");
     assert!(environment.path.join("new").exists());
     let second = seen().await;
     test.git_in(&environment.path, &["add", "new"]);
     assert_ne!(seen().await, second, "the index");
-    let wish = RemoveOptions { seen: Some(seen().await), ..forced_removal() };
-    world.isolation.remove_environment(&world.codebase, &environment, &wish).await.unwrap();
+    let request = RemoveOptions { seen: Some(seen().await), ..forced_removal() };
+    world.isolation.remove_environment(&world.codebase, &environment, &request).await.unwrap();
     // A new one for the same work is made as ever.
     let next = world.isolation.create_environment(&world.codebase, &task_request("x")).await.unwrap();
     assert!(matches!(next.how, CreateMethod::Created(_)));

@@ -18,6 +18,7 @@ pub mod credentials;
 mod environment;
 mod inspections;
 pub(crate) mod planted;
+mod reason;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -33,12 +34,14 @@ use std::time::Duration;
 use credentials::{CredentialProvider, RemoteCredential, SecretPipe};
 use inspections::InspectionQueues;
 use planted::{BlockedPrograms, ConfigFiles};
+use reason::useful_line;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::error::GitError;
+use crate::progress::{ProgressCallback, ProgressParser};
 use crate::{processes, redact};
 
 /// For reads and small writes.
@@ -51,9 +54,9 @@ const PIPE_READ_SIZE: usize = 8 * 1024;
 /// its pipes.
 const PROCESS_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// For status, diff and the like in a worktree that an agent can write; if it takes longer, the
-/// result is unknown.
-pub(crate) const INSPECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// For status, diff and the like in a worktree that an agent can write, unless
+/// [`Git::with_inspect_timeout`] says otherwise.
+const INSPECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time that a call that may be waiting for something else keeps its slot among the running
 /// calls.
 const CALL_SLOT_DURATION: Duration = Duration::from_secs(1);
@@ -97,8 +100,10 @@ pub struct Git {
     permits: Arc<Semaphore>,
     interrupt: Arc<InterruptSignal>,
     inspections: Arc<InspectionQueues>,
+    inspect_timeout: Duration,
     pub(crate) configs: Arc<ConfigFiles>,
     pub(crate) keyring: Option<Arc<dyn CredentialProvider>>,
+    progress: Option<ProgressCallback>,
 }
 
 /// A request to end the running calls.
@@ -121,7 +126,25 @@ impl Git {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let permits = Arc::new(Semaphore::new(2 * cores));
         let (interrupt, inspections, configs) = (Arc::default(), Arc::default(), Arc::default());
-        Self { program: find_program(program.into()), permits, interrupt, inspections, configs, keyring: None }
+        let (program, inspect_timeout) = (find_program(program.into()), INSPECT_TIMEOUT);
+        Self { program, permits, interrupt, inspections, inspect_timeout, configs, keyring: None, progress: None }
+    }
+
+    /// Sets the time that a call which inspects a worktree may take; if it takes longer, the result is
+    /// unknown.
+    pub fn with_inspect_timeout(mut self, limit: Duration) -> Self {
+        self.inspect_timeout = limit;
+        self
+    }
+
+    /// Reports the progress of long calls to this callback.
+    pub fn with_progress(mut self, callback: ProgressCallback) -> Self {
+        self.progress = Some(callback);
+        self
+    }
+
+    pub(crate) fn progress_callback(&self) -> Option<&ProgressCallback> {
+        self.progress.as_ref()
     }
 
     /// Ends the calls that are running now, each with everything it started, or else the next one.
@@ -146,7 +169,9 @@ impl Git {
             stdin: None,
             limit: QUICK_CALL_TIMEOUT,
             silence_limit: None,
+            reports_progress: false,
             session: false,
+            may_wait: false,
             inspects: false,
             disarmed: None,
             shown: None,
@@ -198,7 +223,10 @@ pub struct GitInvocation<'a> {
     stdin: Option<Vec<u8>>,
     limit: Duration,
     silence_limit: Option<Duration>,
+    reports_progress: bool,
     session: bool,
+    /// It may be waiting for a remote or for a broken worktree: it gives its slot to the others.
+    may_wait: bool,
     inspects: bool,
     disarmed: Option<BlockedPrograms>,
     shown: Option<RemoteCredential>,
@@ -251,12 +279,13 @@ impl GitInvocation<'_> {
     /// its own so that ssh finds no terminal to prompt on.
     pub fn with_network_access(mut self) -> Self {
         self.session = true;
+        self.may_wait = true;
         self.with_long_timeout()
     }
 
     /// Marks the call as one that only inspects a worktree that an agent can write: one call at a time runs
-    /// there, equal calls share an answer, none takes longer than [`INSPECT_TIMEOUT`], and nothing that the
-    /// repository's own config names is run or fetched.
+    /// there, equal calls share an answer, none takes longer than [`Git::with_inspect_timeout`] allows, and
+    /// nothing that the repository's own config names is run or fetched.
     pub fn inspecting_worktree(mut self) -> Self {
         self.inspects = true;
         self.inspecting_index()
@@ -265,7 +294,8 @@ impl GitInvocation<'_> {
     /// Marks the call as an inspection that reads none of the worktree's own `.gitattributes` and
     /// `.gitignore`. They cannot make it wait, so it does not wait for other inspections.
     pub fn inspecting_index(mut self) -> Self {
-        self.limit = INSPECT_TIMEOUT;
+        self.limit = self.git.inspect_timeout;
+        self.may_wait = true;
         let fixed = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none"), ("GIT_SSH_COMMAND", "false")];
         self.env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         self.without_programs(BlockedPrograms::All)
@@ -291,6 +321,13 @@ impl GitInvocation<'_> {
     /// Ends the call when it writes nothing for this long: for a call that reports its progress.
     pub(crate) fn silence_limit(mut self, limit: Duration) -> Self {
         self.silence_limit = Some(limit);
+        self
+    }
+
+    /// Reports what the call writes about its progress, if the caller asked for reports. The caller adds the
+    /// flag that makes git write it.
+    pub(crate) fn reporting_progress(mut self) -> Self {
+        self.reports_progress = true;
         self
     }
 
@@ -418,10 +455,10 @@ impl GitInvocation<'_> {
 
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let stdin = self.stdin.clone();
-        let may_wait = self.session || self.limit == INSPECT_TIMEOUT;
         let status = {
             let heard = Notify::new();
-            let finish = running.wait_for_exit(stdin, &mut stdout, &mut stderr, &heard);
+            let progress = self.git.progress_callback().filter(|_| self.reports_progress).map(ProgressParser::new);
+            let finish = running.wait_for_exit(stdin, &mut stdout, (&mut stderr, progress), &heard);
             tokio::pin!(finish);
             let silence_limit = self.silence_limit.unwrap_or(self.limit);
             let silence = tokio::time::sleep(silence_limit);
@@ -439,7 +476,7 @@ impl GitInvocation<'_> {
                         break Err(GitError::TimedOut { what: self.call_name(), after: silence_limit });
                     }
                     () = &mut interrupted => break Err(GitError::Interrupted { what: self.call_name() }),
-                    () = &mut kept, if may_wait && permit.is_some() => drop(permit.take()),
+                    () = &mut kept, if self.may_wait && permit.is_some() => drop(permit.take()),
                 }
             }
         };
@@ -511,7 +548,7 @@ impl RunningGit {
         &mut self,
         stdin: Option<Vec<u8>>,
         stdout: &mut Vec<u8>,
-        stderr: &mut Vec<u8>,
+        (stderr, progress): (&mut Vec<u8>, Option<ProgressParser<'_>>),
         heard: &Notify,
     ) -> io::Result<ExitStatus> {
         let (out, err) = (self.child.stdout.take(), self.child.stderr.take());
@@ -522,7 +559,9 @@ impl RunningGit {
                 let _ = pipe.write_all(&bytes).await;
             }
         };
-        let pipes = async { tokio::join!(write, drain_pipe(out, stdout, heard), drain_pipe(err, stderr, heard)) };
+        let pipes = async {
+            tokio::join!(write, drain_pipe(out, stdout, None, heard), drain_pipe(err, stderr, progress, heard))
+        };
         tokio::pin!(pipes);
         let status = tokio::select! {
             status = self.child.wait() => status?,
@@ -555,52 +594,22 @@ impl Drop for RunningGit {
 }
 
 /// Reads a pipe to its end, and notifies whenever data arrives.
-async fn drain_pipe(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, heard: &Notify) {
+async fn drain_pipe(
+    pipe: Option<impl AsyncRead + Unpin>,
+    into: &mut Vec<u8>,
+    mut progress: Option<ProgressParser<'_>>,
+    heard: &Notify,
+) {
     let Some(mut pipe) = pipe else { return };
-    while {
+    loop {
         into.reserve(PIPE_READ_SIZE);
-        pipe.read_buf(into).await
-    }
-    .is_ok_and(|bytes| bytes > 0)
-    {
-        heard.notify_one();
-    }
-}
-
-/// Returns the line that says why: git's first `error:` or `fatal:`, since the lines after it are
-/// usually consequences.
-fn useful_line(stderr: &str, status: ExitStatus) -> String {
-    // Progress output overwrites its own line.
-    let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
-    let told =
-        lines().find_map(|line| line.strip_prefix("fatal:").or_else(|| line.strip_prefix("error:"))).map(str::trim);
-    let line = told.or_else(|| lines().rfind(|line| !line.starts_with("hint:")));
-    match line {
-        Some(line) => line.chars().take(400).collect(),
-        None => format!("it ended with {status} and said nothing"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::process::ExitStatusExt;
-
-    use super::*;
-
-    #[test]
-    fn the_useful_line_is_gits_reason() {
-        let status = ExitStatus::from_raw(256);
-        for (stderr, line) in [
-            ("Preparing worktree\nfatal: 'x' is already checked out\nhint: y\n", "'x' is already checked out"),
-            (
-                "error: unable to create file a: No space left on device\nerror: b\n",
-                "unable to create file a: No space left on device",
-            ),
-            ("ssh: connect to host h port 22: refused\n", "ssh: connect to host h port 22: refused"),
-            ("Receiving objects:   1%\rReceiving objects:   2%\rfatal: early EOF\n", "early EOF"),
-            ("", "it ended with exit status: 1 and said nothing"),
-        ] {
-            assert_eq!(useful_line(stderr, status), line);
+        let known = into.len();
+        match pipe.read_buf(into).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => heard.notify_one(),
+        }
+        if let Some(progress) = &mut progress {
+            progress.push_bytes(&into[known..]);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use super::SnapshotWorktree;
-use crate::removal::look::in_progress;
+use crate::removal::check::in_progress;
 use crate::removal::{RegenerableNames, nested, pins};
 use crate::{GitError, GitLocation, Repository, links, parse};
 

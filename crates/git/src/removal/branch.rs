@@ -11,7 +11,7 @@ use grove_model::{BranchName, CommitSha};
 use serde::{Deserialize, Serialize};
 
 use super::RemovalError;
-use super::look::{RemovalSubject, is_waiting_for};
+use super::check::{RemovalSubject, is_waiting_for};
 use crate::durable::{MAX_SMALL_FILE_BYTES, read_plain, write_synced};
 use crate::lock::repository_lock;
 use crate::parse::WorktreeEntry;

@@ -15,8 +15,8 @@
 //! properties of a file besides its bytes.
 
 pub mod branch;
+pub mod check;
 pub mod compact;
-pub mod look;
 pub(crate) mod nested;
 pub mod pins;
 pub mod regenerable;
@@ -32,7 +32,7 @@ use crate::GitError;
 use crate::holder::HolderState;
 
 pub use branch::BranchFate;
-pub use look::{RemovalCheck, RemovalFindings, WorktreeFingerprint};
+pub use check::{RemovalCheck, RemovalFindings, WorktreeFingerprint};
 pub use regenerable::{RegenerableFolder, RegenerableNames};
 pub use trash::{TrashManifest, TrashedWorktree};
 

@@ -144,7 +144,7 @@ pub(super) async fn own_work(git: &Git, path: &Path, git_dir: &Path) -> RemovalA
     }
     let place = GitLocation::Worktree { work_tree: path, git_dir, common_dir: git_dir };
     if path != git_dir {
-        let status = git.new_command(place, "status").args(super::look::STATUS_FLAGS);
+        let status = git.new_command(place, "status").args(super::check::STATUS_FLAGS);
         let status = status.inspecting_worktree().run().await;
         match status.and_then(|output| parse::parse_status(&output.stdout)) {
             Ok(status) if status.is_clean() => {}

@@ -20,7 +20,7 @@ use grove_model::{BranchName, CommitSha, EnvironmentId, Moment};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use super::look::{RemovalCheck, RemovalFindings, RemovalSubject};
+use super::check::{RemovalCheck, RemovalFindings, RemovalSubject};
 use super::{BranchFate, RegenerableFolder, RemovalError, branch, compact, pins};
 use crate::durable::{MAX_SMALL_FILE_BYTES, read_plain, read_plain_at, sync_dir, write_synced};
 use crate::holder::find_holder;

@@ -17,6 +17,7 @@
 mod source;
 pub(crate) mod stage;
 mod target;
+mod untouched;
 mod verify;
 mod withdraw;
 
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use source::{PreparedWorktree, WorktreeRequest, WorktreeSource};
 pub use target::TargetError;
+pub use untouched::is_untouched;
 pub use verify::WorktreeFlaw;
 pub use withdraw::{WithdrawOutcome, unlock_finished, withdraw_creation};
 

@@ -137,7 +137,11 @@ impl StagedWorktree<'_> {
     pub async fn check_out(&self, repo: &Repository) -> Result<Vec<u8>, AddWorktreeError> {
         let place =
             GitLocation::Worktree { work_tree: &self.files, git_dir: &self.entry, common_dir: &repo.common_dir };
-        let reset = repo.git().new_command(place, "reset").args(["--hard", "--quiet", "--no-recurse-submodules"]);
+        let reset = repo.git().new_command(place, "reset").args(["--hard", "--no-recurse-submodules"]);
+        let reset = match repo.git().progress_callback() {
+            Some(_) => reset.with_env("GIT_PROGRESS_DELAY", "1").reporting_progress(),
+            None => reset.arg("--quiet"),
+        };
         // More than one worker pays off even on two cores: git waits for zlib and the disk in turns.
         let reset = reset.with_config("checkout.workers=0").with_long_timeout().run().await;
         reset.map_err(checkout_failed)?;

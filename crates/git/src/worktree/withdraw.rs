@@ -10,12 +10,12 @@ use std::{fs, io};
 
 use grove_model::{BranchName, Nonce};
 
+use super::untouched::is_untouched;
 use super::{AddWorktreeError, BranchIntent, UpstreamIntent, source, stage};
 use crate::base::{reflog_reason, tracking_ref};
 use crate::lock::repository_lock;
-use crate::removal::look::in_progress;
 use crate::upstream::lock_config;
-use crate::{GitError, GitLocation, Repository, links, parse, settled};
+use crate::{GitError, Repository, links, settled};
 
 /// The outcome of undoing an unfinished creation.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub async fn withdraw_creation(
         && published_at(repo, path, entry)?
     {
         let untouched = match intent {
-            Some(intent) => holds_nothing(repo, path, entry, branch, intent).await?,
+            Some(intent) => is_untouched(repo, path, entry, branch, &intent.to).await?,
             None => false,
         };
         if !untouched {
@@ -114,42 +114,6 @@ fn published_at(repo: &Repository, path: &Path, entry: &Path) -> Result<bool, Ad
 fn not_looked_at(path: &Path) -> impl Fn(io::Error) -> AddWorktreeError {
     let what = format!("the worktree for {} cannot be looked at", path.display());
     move |error| AddWorktreeError::io_error(what.clone())(error)
-}
-
-/// Tells whether the worktree is still as it was created: on its branch at its commit, nothing
-/// changed, also not hidden, nothing untracked, nothing in progress, and ignored files are copies
-/// of the canonical checkout's.
-async fn holds_nothing(
-    repo: &Repository,
-    path: &Path,
-    entry: &Path,
-    branch: &BranchName,
-    intent: &BranchIntent,
-) -> Result<bool, GitError> {
-    if in_progress(entry).is_some() {
-        return Ok(false);
-    }
-    let place = GitLocation::Worktree { work_tree: path, git_dir: entry, common_dir: &repo.common_dir };
-    let status = repo.git().new_command(place, "status");
-    let flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=none"];
-    let status = parse::parse_status(&status.args(flags).inspecting_worktree().run().await?.stdout)?;
-    let at_home = status.branch.as_deref() == Some(branch.as_str()) && status.head.as_ref() == Some(&intent.to);
-    if !status.is_clean() || !at_home {
-        return Ok(false);
-    }
-    // `S` and lower case: git was told not to look at these files.
-    let listed = repo.git().new_command(place, "ls-files").args(["-v", "-z"]).inspecting_index().run().await?.stdout;
-    let mut files = listed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-    if files.any(|line| line[0] == b'S' || line[0].is_ascii_lowercase()) {
-        return Ok(false);
-    }
-    let ignored = repo.git().new_command(place, "ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
-    let ignored = ignored.inspecting_worktree().run().await?.stdout;
-    let copied = |name: &[u8]| {
-        let name = parse::path_from_bytes(name);
-        matches!((fs::read(path.join(&name)), fs::read(repo.root.join(&name))), (Ok(ours), Ok(theirs)) if ours == theirs)
-    };
-    Ok(ignored.split(|byte| *byte == 0).filter(|name| !name.is_empty()).all(copied))
 }
 
 /// Undoes what the reflog proves this creation did to the branch, if it was not moved since and is

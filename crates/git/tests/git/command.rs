@@ -5,7 +5,7 @@ use std::{fs, process};
 
 use grove_git::{Git, GitError, GitLocation};
 use grove_model::BranchName;
-use grove_testkit::{TestRepo, installed_gits, is_alive};
+use grove_testkit::{TestRepo, first_git, installed_gits, is_alive};
 use proptest::prelude::*;
 
 use crate::with_every_git;
@@ -88,7 +88,7 @@ async fn a_missing_git_says_how_to_get_it() {
     assert!(matches!(error, GitError::NotInstalled), "{error}");
     assert!(error.to_string().contains("install"));
     // A missing directory is another matter, though the system's error is the same.
-    let git = Git::with_program(&installed_gits()[0]);
+    let git = Git::with_program(first_git());
     let error = git.new_command(GitLocation::Dir("/nonexistent".as_ref()), "status").run().await.unwrap_err();
     assert!(matches!(error, GitError::Spawn(_)), "{error}");
 }
@@ -132,7 +132,7 @@ async fn the_callers_environment_does_not_reach_git() {
 #[tokio::test]
 async fn in_a_poisoned_environment() {
     let Some(path) = std::env::var_os("GROVE_TEST_POISONED") else { return };
-    let git = Git::with_program(&installed_gits()[0]);
+    let git = Git::with_program(first_git());
     let output = git.new_command(GitLocation::Dir(path.as_ref()), "status").arg("--porcelain").run().await.unwrap();
     assert_eq!((output.stdout, output.stderr), (Vec::new(), String::new()));
 }
@@ -210,7 +210,7 @@ async fn hooks_and_monitors_of_the_repository_do_not_run() {
 #[test]
 fn our_rules_for_branch_names_are_gits() {
     // One git answers for all names: `--branch` takes one name a call, so a few hundred suffice.
-    let git = &installed_gits()[0];
+    let git = &first_git();
     let dir = tempfile::tempdir().unwrap();
     let accepts = |name: &str| {
         let mut command = process::Command::new(git);

@@ -455,7 +455,7 @@ async fn gits_exit_code_is_not_taken_for_proof() {
     ];
     for git in grove_testkit::installed_gits() {
         for (instead, is) in cases {
-            let mut world = GitTest::open(TestRepo::with_git(&git)).await;
+            let mut world = GitTest::open(TestRepo::with_git(git)).await;
             world.repo = with_bad_git(&world, "reset", instead).await;
             let name = parse_branch("issue-1");
             let error = world.expect_refusal(want_own_branch(&name, None)).await;
@@ -503,7 +503,7 @@ async fn sparse_and_per_worktree_configured_repositories_take_plain_git() {
 #[tokio::test]
 async fn reftable_repositories_work_where_git_has_them() {
     for git in grove_testkit::installed_gits() {
-        let test = TestRepo::with_git(&git);
+        let test = TestRepo::with_git(git);
         let init = test.git_command(&test.temp_dir(), &["init", "-q", "--ref-format=reftable", "rt"]).output().unwrap();
         if !init.status.success() {
             continue;

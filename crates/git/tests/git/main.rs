@@ -3,6 +3,7 @@
 mod base;
 mod command;
 mod create;
+mod diff;
 mod include;
 mod lock;
 mod reading;
@@ -24,7 +25,7 @@ use grove_testkit::{TestRepo, installed_gits};
 /// Runs a story once with each git.
 async fn with_every_git(make: fn(&Path) -> TestRepo, story: impl AsyncFn(&GitTest)) {
     for git in installed_gits() {
-        story(&GitTest::open(make(&git)).await).await;
+        story(&GitTest::open(make(git)).await).await;
     }
 }
 

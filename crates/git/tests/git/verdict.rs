@@ -3,7 +3,7 @@
 use grove_git::verdict::{BranchTips, MergeVerdict, VerdictSubject, find_verdicts, reflog_tells_of_commits};
 use grove_git::{Git, Repository};
 use grove_model::CommitSha;
-use grove_testkit::{SeededRandom, TestRepo, installed_gits};
+use grove_testkit::{SeededRandom, TestRepo, first_git, installed_gits, is_long_run};
 
 /// A story on `main` and `x`, told with a few verbs.
 struct VerdictTest {
@@ -17,14 +17,20 @@ impl VerdictTest {
         let lines: String = (1..=30).map(|n| format!("line {n}\n")).collect();
         repo.write_file("a", &lines);
         repo.write_file("b", &lines);
-        repo.commit_all("ground");
-        let began = repo.resolve_sha("HEAD");
+        let began = repo.commit_all("ground");
         repo.git(&["branch", "x"]);
         Self { repo, began }
     }
 
+    /// Returns a story with the same beginning.
+    fn copy(&self) -> Self {
+        Self { repo: self.repo.copy(), began: self.began.clone() }
+    }
+
     fn switch_to(&self, branch: &str) {
-        self.repo.git(&["checkout", "-q", branch]);
+        if self.repo.read_head() != format!("ref: refs/heads/{branch}") {
+            self.repo.git(&["checkout", "-q", branch]);
+        }
     }
 
     /// Changes one line of a file and commits.
@@ -401,9 +407,9 @@ const VERDICT_SCENARIOS: [VerdictScenario; 43] = [
 #[tokio::test]
 async fn every_scenario_gets_its_verdict_and_method() {
     for git in installed_gits() {
-        let mut wrong = Vec::new();
+        let (mut wrong, ground) = (Vec::new(), VerdictTest::new(git));
         for (name, wanted, tell) in VERDICT_SCENARIOS {
-            let story = VerdictTest::new(&git);
+            let story = ground.copy();
             tell(&story);
             let found = story.verdict_text().await;
             if found != wanted {
@@ -416,7 +422,7 @@ async fn every_scenario_gets_its_verdict_and_method() {
 
 #[tokio::test]
 async fn a_base_that_was_rewritten_renamed_or_lost_makes_nothing_merged() {
-    let story = VerdictTest::new(&installed_gits()[0]);
+    let story = VerdictTest::new(&first_git());
     story.change_line("x", "a", 10, "own");
     // Force-pushed: the commit that x began from is not in the base any more.
     story.switch_to("main");
@@ -455,7 +461,7 @@ async fn the_upstream_of_the_base_counts_too() {
 
 #[tokio::test]
 async fn a_tag_with_words_is_a_base_too() {
-    let story = VerdictTest::new(&installed_gits()[0]);
+    let story = VerdictTest::new(&first_git());
     story.change_line("x", "a", 10, "own");
     story.run_git(&["tag", "-a", "-m", "release", "v1", "x"]);
     let git = Git::with_program(story.repo.hermetic_git());
@@ -466,7 +472,7 @@ async fn a_tag_with_words_is_a_base_too() {
 
 #[tokio::test]
 async fn what_was_in_the_base_when_its_environment_was_made_is_fresh() {
-    let story = VerdictTest::new(&installed_gits()[0]);
+    let story = VerdictTest::new(&first_git());
     story.change_line("x", "a", 10, "own");
     story.squash_merge();
     story.switch_to("main");
@@ -489,7 +495,7 @@ async fn what_was_in_the_base_when_its_environment_was_made_is_fresh() {
 
 #[tokio::test]
 async fn unrelated_histories_are_counted_as_git_counts_them() {
-    let story = VerdictTest::new(&installed_gits()[0]);
+    let story = VerdictTest::new(&first_git());
     for line in 1..=4 {
         story.change_line("main", "a", line, "later");
     }
@@ -515,7 +521,7 @@ async fn unrelated_histories_are_counted_as_git_counts_them() {
 /// However many branches conflict: no more processes for them.
 #[tokio::test]
 async fn conflicting_branches_are_judged_in_a_constant_number_of_processes() {
-    let story = VerdictTest::new(&installed_gits()[0]);
+    let story = VerdictTest::new(&first_git());
     let names: Vec<String> = (1..=24).map(|n| format!("x{n}")).collect();
     for name in &names {
         story.repo.write_file(name, &(1..=30).map(|n| format!("line {n}\n")).collect::<String>());
@@ -583,12 +589,11 @@ struct GeneratedBranch {
 /// Random histories: never merged unless the generator merged everything.
 #[tokio::test]
 async fn no_random_history_is_wrongly_called_merged() {
-    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
-    let (rounds, branches) = (if long { 60 } else { 4 }, 12);
+    let (rounds, branches) = (if is_long_run() { 60 } else { 4 }, 12);
     let (mut judged, mut merged, mut missed) = (0, 0, 0);
     for round in 0..rounds {
         let mut dice = SeededRandom(round + 1);
-        let story = VerdictTest::new(&installed_gits()[0]);
+        let story = VerdictTest::new(&first_git());
         let mut told = Vec::new();
         let mut text = 0;
         // Which branch a squash on main was of.

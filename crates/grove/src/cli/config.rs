@@ -71,13 +71,20 @@ fn origin_text(entry: Option<&(SettingValue, SettingOrigin)>) -> String {
 fn masked_value(key: &SettingKey, value: &SettingValue) -> String {
     match (key.secret, key.name) {
         (true, "store.url") => grove_git::redact::redact_credentials(&value.to_string()),
+        (true, _) if is_unset(value) => String::new(),
         (true, _) => "***".to_owned(),
         (false, _) => value.to_string(),
     }
 }
 
+/// Tells whether a value is the empty default of a setting that has none.
+fn is_unset(value: &SettingValue) -> bool {
+    value.to_string().is_empty()
+}
+
 fn json_value(key: &SettingKey, value: &SettingValue) -> serde_json::Value {
     match value {
+        _ if key.secret && is_unset(value) => serde_json::Value::Null,
         _ if key.secret => json!(masked_value(key, value)),
         SettingValue::Text(text) | SettingValue::Measure { written: text, .. } => json!(text),
         SettingValue::Count(count) => json!(count),

@@ -14,6 +14,7 @@ use grove_store::private::{self, Exposure, ExposureKind, find_exposure};
 use grove_store::{Store, StoreError, StoreOptions, sqlite_files};
 
 use crate::server::{known_token, token_file};
+use crate::words;
 
 pub struct CliContext {
     pub json: bool,
@@ -26,28 +27,29 @@ pub struct CliContext {
 
 impl CliContext {
     pub fn new(json: bool) -> Result<Self, Problem> {
-        let environment = ProcessEnvironment::of_this_process().map_err(|error| {
-            Problem::new(
-                "not_found",
-                format!("The current directory cannot be read: {error}."),
-                "Go into a directory that exists.",
-            )
-        })?;
+        let environment = ProcessEnvironment::of_this_process().map_err(|error| words::no_current_directory(&error))?;
         let settings = Settings::load_settings(&environment)?;
         crate::log::set_log_redactor(redactor_of(&settings));
         let exposed = close_to_others(&settings);
-        let git = match GithubConnection::new(settings.github_settings()) {
-            Some(github) => Git::default().with_keyring(github),
-            None => Git::default(),
-        };
+        let mut git = Git::default().with_inspect_timeout(settings.inspect_timeout());
+        if let Some(github) = GithubConnection::new(settings.github_settings()) {
+            git = git.with_keyring(github);
+        }
         Ok(Self { json, cwd: environment.cwd, git, settings, exposed })
     }
 
     /// Opens the store, which is created on first use.
     pub async fn open_store(&self) -> Result<Store, Problem> {
         let home = self.settings.home_path();
+        if self.settings.is_home_instead_of_container_home() && !home.exists() {
+            let text =
+                format!("/.grove cannot be used in this container, so everything is kept in {}.", home.display());
+            crate::output::print_warning(&text);
+        }
         private::create_folder(home).map_err(|source| StoreError::NoFolder { path: home.to_owned(), source })?;
-        Ok(Store::open(&self.settings.store_url(), StoreOptions::default()).await?)
+        let connect_timeout = self.settings.store_connect_timeout();
+        let options = StoreOptions { connect_timeout, ..StoreOptions::default() };
+        Ok(Store::open(&self.settings.store_url(), options).await?)
     }
 
     /// Returns a redactor for every secret that this process knows.
@@ -56,11 +58,11 @@ impl CliContext {
     }
 
     pub fn codebases_in(&self, store: &Store) -> Codebases {
-        Codebases { git: self.git.clone(), store: store.clone(), settings: self.settings.clone() }
+        Codebases { git: self.git.clone(), store: store.clone(), settings: (&self.settings).into() }
     }
 
     pub fn environments_in(&self, store: &Store) -> Environments {
-        Environments::new(self.git.clone(), store.clone(), self.settings.clone())
+        Environments::new(self.git.clone(), store.clone(), &self.settings)
     }
 
     /// Returns the requested codebase, and its environment called `name`.
@@ -73,6 +75,20 @@ impl CliContext {
         let codebase = self.codebases_in(store).resolve_codebase(codebase, &self.cwd).await?;
         let environment = self.environments_in(store).find_environment(&codebase, name).await?;
         Ok((codebase, environment))
+    }
+
+    /// Returns the codebase and the environment that the current directory is in.
+    pub async fn environment_here(
+        &self,
+        store: &Store,
+        codebase: Option<&str>,
+    ) -> Result<(Codebase, grove_model::Environment), Problem> {
+        let codebase = self.codebases_in(store).resolve_codebase(codebase, &self.cwd).await?;
+        let environments = self.environments_in(store).current_environments(&codebase, false).await?;
+        let here = environments.into_iter().filter(|environment| self.cwd.starts_with(&environment.path));
+        // One worktree may be inside another.
+        let innermost = here.max_by_key(|environment| environment.path.components().count());
+        Ok((codebase, innermost.ok_or_else(words::no_worktree_here)?))
     }
 
     /// Handles signals: the first Ctrl-C ends the running git process, so that the command fails and cleans
@@ -106,7 +122,7 @@ fn close_to_others(settings: &Settings) -> Vec<Exposure> {
     let exposed: Vec<Exposure> = all.filter_map(|path| find_exposure(&path, user)).collect();
     for Exposure { path, .. } in exposed.iter().filter(|found| matches!(found.kind, ExposureKind::Mode(_))) {
         if let Err(error) = private::restrict_permissions(path) {
-            tracing::warn!("others may be able to read {}: {error}", path.display());
+            tracing::warn!(path = %path.display(), %error, "permissions not restricted");
         }
     }
     exposed

@@ -49,7 +49,7 @@ pub async fn run(context: &CliContext) -> CommandResult {
             };
             output::print_line(&format!("{mark}  {}: {}", check.name, check.detail));
             if !check.hint.is_empty() {
-                output::print_line(&format!("    {}", output::style_dim(&check.hint)));
+                output::print_line(&format!("    {}", output::style_dim(&check.hint.for_terminal())));
             }
         }
     }

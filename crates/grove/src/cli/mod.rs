@@ -1,14 +1,19 @@
 //! The command line: one file per subcommand.
 
 mod agent;
+mod cd;
 mod chat;
 mod cleanup;
 mod codebase;
+mod complete;
 mod completions;
 mod config;
 mod context;
 mod doctor;
+mod man;
+mod picker;
 mod serve;
+mod shell_init;
 mod status;
 mod up;
 mod worktree;
@@ -20,7 +25,7 @@ use grove_environments::problem::Problem;
 
 pub use context::CliContext;
 
-use crate::output;
+use crate::{output, words};
 
 /// Gives every piece of work its own git worktree.
 #[derive(Debug, Parser)]
@@ -46,6 +51,8 @@ enum GroveCommand {
     /// Make, list and use worktrees
     #[command(subcommand)]
     Worktree(worktree::WorktreeCommand),
+    /// Go to a worktree; needs the shell function of `grove shell-init`
+    Cd(cd::CdArgs),
     /// Register repositories
     #[command(subcommand)]
     Codebase(codebase::CodebaseCommand),
@@ -60,8 +67,12 @@ enum GroveCommand {
     Config(config::ConfigCommand),
     /// Check everything, put right what a crash left, and say how to fix the rest
     Doctor,
+    /// Print what a shell needs for `grove cd` and for completing names
+    ShellInit(shell_init::ShellInitArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write all of them
+    Man(man::ManArgs),
 }
 
 /// The exit code of a command, or the problem that ended it.
@@ -73,6 +84,7 @@ pub fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|word| word == "supervise") {
         return grove_agents::supervisor::main();
     }
+    complete::answer_shell();
     let json = arguments.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
     let grove = match GroveCli::try_parse_from(&arguments) {
         Ok(grove) => grove,
@@ -88,11 +100,7 @@ pub fn main() -> ExitCode {
     };
     let runtime = match builder.worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            let problem =
-                Problem::new("failed", format!("The runtime could not start: {error}."), "Check the machine's limits.");
-            return output::report_problem(&problem, json);
-        }
+        Err(error) => return output::report_problem(&words::no_runtime(&error), json),
     };
     match runtime.block_on(run_command(grove)) {
         Ok(code) => code,
@@ -101,8 +109,11 @@ pub fn main() -> ExitCode {
 }
 
 async fn run_command(grove: GroveCli) -> CommandResult {
-    if let GroveCommand::Completions(args) = grove.command {
-        return completions::run(&args);
+    match &grove.command {
+        GroveCommand::Completions(args) => return completions::run(args),
+        GroveCommand::ShellInit(args) => return shell_init::run(args),
+        GroveCommand::Man(args) => return man::run(args),
+        _ => {}
     }
     let context = CliContext::new(grove.json)?;
     if !matches!(grove.command, GroveCommand::Serve(_) | GroveCommand::Up(_) | GroveCommand::Chat(_)) {
@@ -115,12 +126,13 @@ async fn run_command(grove: GroveCli) -> CommandResult {
         GroveCommand::Chat(args) => Box::pin(chat::run(context, args)).await,
         GroveCommand::Status => Box::pin(status::run(&context)).await,
         GroveCommand::Worktree(command) => Box::pin(worktree::run(&context, command)).await,
+        GroveCommand::Cd(args) => Box::pin(cd::run(&context, &args)).await,
         GroveCommand::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
         GroveCommand::Agent(command) => Box::pin(agent::run(&context, command)).await,
         GroveCommand::Cleanup(command) => Box::pin(cleanup::run(&context, command)).await,
         GroveCommand::Config(command) => Box::pin(config::run(&context, command)).await,
         GroveCommand::Doctor => Box::pin(doctor::run(&context)).await,
-        GroveCommand::Completions(_) => Ok(ExitCode::SUCCESS),
+        GroveCommand::Completions(_) | GroveCommand::ShellInit(_) | GroveCommand::Man(_) => Ok(ExitCode::SUCCESS),
     }
 }
 
@@ -136,7 +148,7 @@ fn wrong_usage(error: &clap::Error, json: bool) -> ExitCode {
     let text = error.render().to_string();
     // The first paragraph is the message; usage and hints follow it.
     let sentence: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let problem = Problem::new("usage", sentence.join(" ").trim_start_matches("error: "), "See `grove --help`.");
+    let problem = words::bad_arguments(sentence.join(" ").trim_start_matches("error: "));
     output::report_problem(&problem, true);
     ExitCode::from(2)
 }

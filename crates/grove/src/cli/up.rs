@@ -8,7 +8,7 @@ use super::serve::end_on_signals;
 use super::{CliContext, CommandResult};
 use crate::log::log_to_file;
 use crate::output;
-use crate::server::{GroveServer, ServerMode, token_of};
+use crate::server::{GroveServer, ServerMode, codebase_query, token_of};
 
 /// The log of `grove up`, in GROVE_HOME.
 const LOG_FILE_NAME: &str = "grove.log";
@@ -45,13 +45,19 @@ pub async fn run(mut context: CliContext, args: &UpArgs) -> CommandResult {
         output::print_warning(&format!("the log goes to the terminal: {} cannot be written: {error}", log.display()));
     }
     let waiting = output::start_spinner("Registering the repository", context.json);
-    let added = context.codebases_in(&store).add_codebase(&args.repo, None, &context.cwd).await;
+    let codebases = context.codebases_in(&store).reporting_progress(output::progress_callback(&waiting));
+    let added = codebases.add_codebase(&args.repo, None, &context.cwd).await;
     waiting.finish_and_clear();
     let codebase = added?;
+    // With several repositories the page must be told which one to open.
+    let query = match store.list_codebases().await?.len() {
+        0 | 1 => String::new(),
+        _ => codebase_query(&codebase.name),
+    };
     let token = token_of(&context.settings)?;
     if let Some(address) = reach::find_running_server(&context, &token).await? {
         let link = reach::new_link(&address, &token).await?;
-        print_links(&codebase.name, &link, "Using the server that is already running.", args.no_open);
+        print_links(&codebase.name, &link, &query, "Using the server that is already running.", args.no_open);
         store.close().await;
         return Ok(ExitCode::SUCCESS);
     }
@@ -59,21 +65,23 @@ pub async fn run(mut context: CliContext, args: &UpArgs) -> CommandResult {
         GroveServer::start_server(context.git.clone(), store.clone(), &context.settings, ServerMode::All).await?;
     end_on_signals(&server.end_switch(), &context.git);
     let link = server.one_time_link().await?;
-    print_links(&codebase.name, &link, "Ctrl-C stops the server. Conversations and worktrees are kept.", args.no_open);
+    let last = "Ctrl-C stops the server. Conversations and worktrees are kept.";
+    print_links(&codebase.name, &link, &query, last, args.no_open);
     server.run_until_ended().await;
     store.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_links(codebase: &str, link: &str, last: &str, no_open: bool) {
-    output::print_sentence(&format!("`{codebase}` is registered. Talk to it here (the link works once):"));
+fn print_links(codebase: &str, link: &str, query: &str, last: &str, no_open: bool) {
+    let link = format!("{link}{query}");
+    output::print_text(&format!("`{codebase}` is registered. Talk to it here (the link works once):").into());
     output::print_line(&format!("  {link}"));
     if let Some((address, _)) = link.split_once("/login/") {
-        output::print_line(&format!("A browser that was let in finds it at {address}/ from then on."));
+        output::print_line(&format!("A browser that was let in finds it at {address}/{query} from then on."));
     }
     output::print_line(last);
     if !no_open {
-        open_in_browser(link);
+        open_in_browser(&link);
     }
 }
 

@@ -13,15 +13,16 @@ use axum::http::header::{AUTHORIZATION, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use grove_environments::problem::Problem;
 use grove_store::StoreError;
 use sha2::{Digest, Sha256};
+use tracing::Instrument;
 
 use super::ServerState;
 use super::fault::HttpError;
 use super::host::{self, RequestHost};
 use super::page::login_page;
 use super::sessions::BrowserSession;
+use crate::words;
 
 /// The server's token, as a digest.
 pub struct TokenDigest {
@@ -63,14 +64,7 @@ pub async fn with_token(
             next.run(request).await
         }
         Ok(None) if is_page(&request) => login_page::respond_locked(),
-        Ok(None) => {
-            let problem = Problem::new(
-                "no_token",
-                "The token is missing or wrong.",
-                "Send what is in GROVE_HOME/token as `Authorization: Bearer …`, or follow the link that `grove up` prints.",
-            );
-            HttpError::new(StatusCode::UNAUTHORIZED, problem).into_response()
-        }
+        Ok(None) => HttpError::new(StatusCode::UNAUTHORIZED, words::no_token()).into_response(),
         Err(error) if is_page(&request) => HttpError::from(error).into_page(),
         Err(error) => HttpError::from(error).into_response(),
     }
@@ -107,12 +101,11 @@ pub async fn to_the_end(request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
     }
-    match tokio::spawn(next.run(request)).await {
+    match tokio::spawn(next.run(request).in_current_span()).await {
         Ok(response) => response,
         Err(error) => {
-            tracing::error!("a request ended badly: {error}");
-            let problem = Problem::new("failed", "Something went wrong here.", "See the server's log, and report it.");
-            HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, problem).into_response()
+            tracing::error!(%error, "request handler failed");
+            HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, words::handler_failed()).into_response()
         }
     }
 }
@@ -122,17 +115,12 @@ pub async fn from_this_machine(ConnectInfo(peer): ConnectInfo<SocketAddr>, reque
     if peer.ip().to_canonical().is_loopback() {
         return next.run(request).await;
     }
-    let problem = Problem::new("forbidden", "The test adapter is for this machine only.", "Call it on loopback.");
-    HttpError::new(StatusCode::FORBIDDEN, problem).into_response()
+    HttpError::new(StatusCode::FORBIDDEN, words::test_adapter_is_local()).into_response()
 }
 
 /// Refuses requests for another host, or from another page.
 pub async fn known_host(State(app): State<Arc<ServerState>>, mut request: Request, next: Next) -> Response {
-    let foreign = |what: &str| {
-        let message = format!("This server does not answer for that {what}.");
-        let problem = Problem::new("foreign_host", message, "Use the address that the server printed.");
-        HttpError::new(StatusCode::FORBIDDEN, problem).into_response()
-    };
+    let foreign = |what: &str| HttpError::new(StatusCode::FORBIDDEN, words::foreign_host(what)).into_response();
     let host = RequestHost::from_request(&request).filter(|host| host.is_ours(app.listen, &app.page_host));
     let Some(host) = host else { return foreign("host") };
     let spelled = host::text_of(&request);

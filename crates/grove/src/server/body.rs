@@ -1,18 +1,23 @@
 //! Request bodies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use futures_util::StreamExt;
-use grove_environments::problem::Problem;
 use serde::de::DeserializeOwned;
 
+use super::ServerState;
 use super::fault::HttpError;
+use crate::words;
 
 /// The size of the largest request, except for webhooks.
 const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
+
+/// The time that a body may take to arrive, however steadily it does.
+const WHOLE_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The number of bytes to read of a request that is too large, so that its sender gets the answer.
 const MAX_DRAINED_BYTES: usize = 64 * 1024 * 1024;
@@ -20,15 +25,14 @@ const MAX_DRAINED_BYTES: usize = 64 * 1024 * 1024;
 /// A JSON body, whatever its content type.
 pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<ServerState>> for JsonBody<T> {
     type Rejection = HttpError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
-        let bytes = read_body(request, MAX_BODY_BYTES, BODY_READ_TIMEOUTS).await?;
-        serde_json::from_slice(&bytes).map(JsonBody).map_err(|error| {
-            let message = format!("The request is not the JSON that was expected: {error}.");
-            Problem::new("bad_request", message, "See /api/openapi.json.").into()
-        })
+    async fn from_request(request: Request, app: &Arc<ServerState>) -> Result<Self, HttpError> {
+        let stalled = app.conversations.settings.current().body_timeout();
+        let timeouts = BodyReadTimeouts { whole: WHOLE_BODY_TIMEOUT.max(stalled), stalled };
+        let bytes = read_body(request, MAX_BODY_BYTES, timeouts).await?;
+        serde_json::from_slice(&bytes).map(JsonBody).map_err(|error| words::bad_json(&error).into())
     }
 }
 
@@ -40,9 +44,6 @@ pub struct BodyReadTimeouts {
     pub stalled: Duration,
 }
 
-const BODY_READ_TIMEOUTS: BodyReadTimeouts =
-    BodyReadTimeouts { whole: Duration::from_secs(60), stalled: Duration::from_secs(10) };
-
 /// Returns the whole body of a request, if it is not larger than `limit` and arrives in time.
 pub async fn read_body(request: Request, limit: usize, time: BodyReadTimeouts) -> Result<Vec<u8>, HttpError> {
     tokio::time::timeout(time.whole, read_body_chunks(request, limit, time.stalled))
@@ -51,8 +52,7 @@ pub async fn read_body(request: Request, limit: usize, time: BodyReadTimeouts) -
 }
 
 fn too_slow() -> HttpError {
-    let problem = Problem::new("too_slow", "The request took too long to arrive.", "Send it again.");
-    HttpError::new(StatusCode::REQUEST_TIMEOUT, problem)
+    HttpError::new(StatusCode::REQUEST_TIMEOUT, words::body_too_slow())
 }
 
 async fn read_body_chunks(request: Request, limit: usize, stalled: Duration) -> Result<Vec<u8>, HttpError> {
@@ -60,9 +60,7 @@ async fn read_body_chunks(request: Request, limit: usize, stalled: Duration) -> 
     let mut stream = request.into_body().into_data_stream();
     let (mut bytes, mut seen) = (Vec::with_capacity(if announced > limit { 0 } else { announced }), 0);
     while let Some(piece) = tokio::time::timeout(stalled, stream.next()).await.map_err(|_| too_slow())? {
-        let piece = piece.map_err(|error| {
-            Problem::new("bad_request", format!("The request ended too early: {error}."), "Send it again.")
-        })?;
+        let piece = piece.map_err(|error| words::body_cut_short(&error))?;
         seen += piece.len();
         if seen <= limit && announced <= limit {
             bytes.extend_from_slice(&piece);
@@ -75,11 +73,7 @@ async fn read_body_chunks(request: Request, limit: usize, stalled: Duration) -> 
         }
     }
     if seen > limit {
-        let message = format!("The request is larger than {limit} bytes.");
-        return Err(HttpError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            Problem::new("too_large", message, "Send less at once."),
-        ));
+        return Err(words::body_too_large(limit).into());
     }
     Ok(bytes)
 }

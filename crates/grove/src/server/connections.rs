@@ -146,7 +146,7 @@ impl PeerConnections {
 
     fn end_connection(&self, id: u64) {
         let Some(connection) = self.lock_open().remove(&id) else { return };
-        tracing::debug!(peer = %connection.peer, "a stalled connection makes way");
+        tracing::debug!(peer = %connection.peer, "stalled connection closed");
         if let Some(task) = connection.task.get() {
             task.abort();
         }

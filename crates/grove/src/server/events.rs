@@ -4,25 +4,30 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Query, State};
+use axum::extract::{Extension, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::routing::get;
 use futures_util::{Stream, StreamExt};
 use grove_conversations::conversations::ConversationEvent;
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::ServerState;
 use super::access::RequestCaller;
-use super::fault::{HttpError, bad_query};
+use super::fault::HttpError;
+use super::openapi::AccessErrors;
+use super::query::QueryParams;
+use super::trace::record_conversation;
+use crate::api_json::ErrorJson;
 
-pub fn routes() -> Router<Arc<ServerState>> {
-    Router::new().route("/api/events", get(stream_events))
+pub fn routes() -> OpenApiRouter<Arc<ServerState>> {
+    OpenApiRouter::default().routes(routes!(stream_events))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct EventsQuery {
     /// Only the events of this conversation.
     conversation: Option<String>,
@@ -35,18 +40,37 @@ impl EventsQuery {
             ConversationEvent::Heard { conversation, .. }
             | ConversationEvent::Delta { conversation, .. }
             | ConversationEvent::Step { conversation, .. }
+            | ConversationEvent::Progress { conversation, .. }
             | ConversationEvent::Said { conversation, .. } => conversation == wanted,
-            ConversationEvent::Worktrees => false,
+            ConversationEvent::Worktrees | ConversationEvent::Settings => false,
         }
     }
 }
 
+/// Streams events: `heard`, `delta`, `step`, `progress`, `said`, `worktrees`, `settings`, `lagged`.
+///
+/// A `delta` is a piece of the answer to a message, and a `step` a line about the way there.
+/// `progress` says how far a clone, fetch or checkout is; a later one replaces it. `said` and
+/// `worktrees` mean that there is something new to read. After `lagged`, everything has to be read again.
+#[utoipa::path(
+    get,
+    path = "/api/events",
+    tag = "conversations",
+    params(EventsQuery),
+    responses(
+        (status = 200, description = "Server-sent events.", body = String, content_type = "text/event-stream"),
+        (status = 400, description = "The query cannot be read.", body = ErrorJson),
+        AccessErrors,
+    ),
+)]
 async fn stream_events(
     State(app): State<Arc<ServerState>>,
     Extension(caller): Extension<RequestCaller>,
-    query: Result<Query<EventsQuery>, QueryRejection>,
+    QueryParams(which): QueryParams<EventsQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, HttpError> {
-    let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
+    if let Some(conversation) = &which.conversation {
+        record_conversation(conversation);
+    }
     let stream =
         futures_util::stream::unfold((app.conversations.subscribe_events(), which), |(mut events, which)| async move {
             let event = loop {
@@ -75,8 +99,10 @@ fn in_sse(event: &ConversationEvent) -> Event {
         ConversationEvent::Heard { .. } => "heard",
         ConversationEvent::Delta { .. } => "delta",
         ConversationEvent::Step { .. } => "step",
+        ConversationEvent::Progress { .. } => "progress",
         ConversationEvent::Said { .. } => "said",
         ConversationEvent::Worktrees => "worktrees",
+        ConversationEvent::Settings => "settings",
     };
     let data = serde_json::to_string(event).unwrap_or_else(|_| "{}".to_owned());
     Event::default().event(name).data(data)

@@ -17,34 +17,45 @@ use tower::ServiceExt;
 use super::connections::{ConnectionSlot, PeerConnections};
 use super::peer_stream::{PeerStream, TurnBody};
 
-/// The time that the head of a request may take to arrive; on a kept-alive connection, that of the next
-/// request.
-const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// The time limits of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionTimeouts {
+    /// The limit for the head of a request to arrive; on a kept-alive connection, that of the next request.
+    pub header: Duration,
+    /// The limit for the peer to read a byte of the data that it is sent.
+    pub send: Duration,
+}
 
 /// Serves connections until it is dropped.
-pub async fn serve_connections(listener: TcpListener, router: Router) {
+pub async fn serve_connections(listener: TcpListener, router: Router, timeouts: ConnectionTimeouts) {
     let connections = Arc::new(PeerConnections::default());
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 // The process may be out of file descriptors; a moment later some may be free.
-                tracing::warn!("a connection could not be taken: {error}");
+                tracing::warn!(%error, "connection not accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
         let Some(place) = connections.admit_peer(peer.ip()).await else {
-            tracing::debug!(%peer, "a connection is refused: this peer has too many");
+            tracing::debug!(%peer, "connection refused: too many of this peer");
             continue;
         };
         let connection = place.connection.clone();
-        let task = tokio::spawn(serve_connection(stream, peer, place, router.clone()));
+        let task = tokio::spawn(serve_connection(stream, peer, place, router.clone(), timeouts));
         connection.set_task(task.abort_handle());
     }
 }
 
-async fn serve_connection(stream: TcpStream, peer: SocketAddr, place: ConnectionSlot, router: Router) {
+async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: ConnectionSlot,
+    router: Router,
+    timeouts: ConnectionTimeouts,
+) {
     let connection = place.connection.clone();
     let service = tower::service_fn(move |request: Request<_>| {
         let (router, connection) = (router.clone(), connection.clone());
@@ -57,13 +68,13 @@ async fn serve_connection(stream: TcpStream, peer: SocketAddr, place: Connection
     });
     // Answers are small: collecting more data before sending is not worth the delay.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%peer, "small answers may wait: {error}");
+        tracing::debug!(%peer, %error, "TCP_NODELAY not set");
     }
     // HTTP/2 is off: the server would wait for its first bytes without a time limit.
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_READ_TIMEOUT);
-    let stream = TokioIo::new(PeerStream::new(stream, place.connection.clone()));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(timeouts.header);
+    let stream = TokioIo::new(PeerStream::new(stream, place.connection.clone(), timeouts.send));
     if let Err(error) = builder.serve_connection(stream, TowerToHyperService::new(service)).await {
-        tracing::debug!(%peer, "a connection ended: {error}");
+        tracing::debug!(%peer, %error, "connection ended");
     }
 }

@@ -9,11 +9,15 @@ mod fault;
 mod health;
 mod host;
 mod listen;
+mod openapi;
 mod page;
 mod peer_stream;
+mod query;
+mod reload;
 mod sessions;
 mod test_adapter;
 mod token;
+mod trace;
 mod webhooks;
 
 use std::io::Write;
@@ -21,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
 use grove_agents::supervisor::{end_unsupervised, is_supervisor};
 use grove_conversations::conversations::{ConversationScope, Conversations};
 use grove_environments::forge::Forge;
@@ -37,11 +41,15 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tower_http::timeout::TimeoutLayer;
+use utoipa_axum::router::OpenApiRouter;
 
 pub use access::TokenDigest;
 use host::RequestHost;
+pub use page::codebase_query;
 use token::page_host_of;
 pub use token::{known_token, random_hex, token_file, token_of};
+
+use crate::words;
 
 /// The state that every request may need.
 pub struct ServerState {
@@ -89,13 +97,10 @@ impl GroveServer {
         secrets.push(token.clone());
         let redactor = Redactor::new(secrets).with_values(settings.agent_values());
         crate::log::set_log_redactor(redactor.clone());
-        let listener = TcpListener::bind(settings.listen_address()).await.map_err(|error| {
-            let message = format!("{} cannot be listened on: {error}.", settings.listen_address());
-            Problem::new("address_taken", message, "Is a grove running there already? Choose another with `--listen`.")
-        })?;
-        let listen = listener.local_addr().map_err(|error| {
-            Problem::new("address_taken", format!("The address is not known: {error}."), "Try another `--listen`.")
-        })?;
+        let listener = TcpListener::bind(settings.listen_address())
+            .await
+            .map_err(|error| words::address_taken(settings.listen_address(), &error))?;
+        let listen = listener.local_addr().map_err(|error| words::address_unknown(&error))?;
         let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
         let handle = metrics.handle();
         // A second server in one process keeps the metrics recorder of the first one.
@@ -106,12 +111,11 @@ impl GroveServer {
             ServerMode::Chat => ConversationScope::AcceptedHere,
         };
         let forge = GithubConnection::new(settings.github_settings()).map(|github| github as Arc<dyn Forge>);
-        let conversations = Conversations::new(git, store, settings.clone(), forge, redactor, scope);
+        let conversations = Conversations::new(git, store, settings.into(), forge, redactor, scope);
         let github = match duty {
-            ServerMode::All => GithubAdapter::new(&conversations, settings).map_err(|error| {
-                let message = grove_environments::problem::sentence(&error.to_string());
-                Problem::new("bad_settings", message, "Correct `adapters.github` in GROVE_HOME/config.toml.")
-            })?,
+            ServerMode::All => {
+                GithubAdapter::new(&conversations, settings).map_err(|error| words::bad_github_settings(&error))?
+            }
             ServerMode::Chat => None,
         };
         let app = Arc::new(ServerState {
@@ -146,11 +150,17 @@ impl GroveServer {
     pub async fn run_until_ended(self) {
         let Self { duty, listener, app, ending } = self;
         let conversations = app.conversations.clone();
-        let web = tokio::spawn(listen::serve_connections(listener, build_router(app.clone())));
+        let settings = app.conversations.settings.current();
+        let timeouts = listen::ConnectionTimeouts { header: settings.header_timeout(), send: settings.send_timeout() };
+        let web = tokio::spawn(listen::serve_connections(listener, build_router(app.clone()), timeouts));
         let keeping = (duty == ServerMode::All).then(|| {
             let (environments, heard) = (app.conversations.environments.clone(), ending.subscribe());
             let processes = RunProcesses { end_unsupervised, is_supervisor };
             tokio::spawn(async move { Box::pin(environments.run_scheduler(processes, heard)).await })
+        });
+        let reloading = (duty == ServerMode::All).then(|| {
+            let (conversations, heard) = (app.conversations.clone(), ending.subscribe());
+            tokio::spawn(async move { reload::watch_settings(&conversations, heard).await })
         });
         let github = app.github.clone().map(|github| tokio::spawn(github.run_adapter(ending.subscribe())));
         if duty == ServerMode::All {
@@ -161,18 +171,19 @@ impl GroveServer {
         if let Some(github) = github
             && tokio::time::timeout(FINAL_DELIVERY_TIMEOUT, github).await.is_err()
         {
-            tracing::warn!("GitHub was not told everything yet; the next start does");
+            tracing::warn!("GitHub deliveries left for the next start");
         }
-        if let Some(keeping) = keeping {
-            keeping.abort();
+        for task in [keeping, reloading].into_iter().flatten() {
+            task.abort();
         }
         web.abort();
     }
 }
 
 fn build_router(app: Arc<ServerState>) -> Router {
-    let mut open = Router::new().merge(health::routes()).merge(webhooks::routes());
-    if app.conversations.settings.test_adapter() {
+    let mut open =
+        OpenApiRouter::with_openapi(openapi::new_document()).merge(health::routes()).merge(webhooks::routes());
+    if app.conversations.settings.current().test_adapter() {
         open = open.merge(
             test_adapter::routes()
                 .layer(middleware::from_fn_with_state(app.clone(), access::known_host))
@@ -181,21 +192,22 @@ fn build_router(app: Arc<ServerState>) -> Router {
     }
     let assets = page::open_routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
     let login = sessions::open_routes().layer(middleware::from_fn_with_state(app.clone(), access::known_host));
-    let closed = Router::new()
+    let closed = OpenApiRouter::default()
         .merge(health::closed_routes())
         .merge(api::routes())
         .merge(sessions::routes())
-        .merge(page::routes())
+        .merge(page::routes().into())
         .layer(middleware::from_fn(access::to_the_end))
         .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, HANDLER_TIMEOUT))
         .merge(events::routes())
         .layer(middleware::from_fn_with_state(app.clone(), access::with_token))
         .layer(middleware::from_fn_with_state(app.clone(), access::known_host));
-    open.merge(login)
-        .merge(assets)
-        .merge(closed)
+    let (router, document) = open.merge(login.into()).merge(assets.into()).merge(closed).split_for_parts();
+    router
+        .layer(Extension(Arc::new(openapi::finish_document(document))))
         .fallback(fault::nothing_there)
         .method_not_allowed_fallback(fault::wrong_method)
         .layer(middleware::from_fn(page::headers::add_security_headers))
+        .layer(middleware::from_fn(trace::trace_request))
         .with_state(app)
 }

@@ -14,20 +14,19 @@ use tokio::time::Sleep;
 
 use super::connections::PeerConnection;
 
-/// The time for which a peer may read no byte of the data that it is sent.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// A stream that knows when its peer does not read.
 pub struct PeerStream {
     stream: TcpStream,
     connection: Arc<PeerConnection>,
+    /// The time for which the peer may read no byte of the data that it is sent.
+    write_timeout: Duration,
     /// Runs while a write waits for the peer.
     write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl PeerStream {
-    pub fn new(stream: TcpStream, connection: Arc<PeerConnection>) -> Self {
-        Self { stream, connection, write_deadline: None }
+    pub fn new(stream: TcpStream, connection: Arc<PeerConnection>, write_timeout: Duration) -> Self {
+        Self { stream, connection, write_timeout, write_deadline: None }
     }
 
     fn note_write(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -38,7 +37,7 @@ impl PeerStream {
             return Poll::Ready(written);
         }
         self.connection.set_write_blocked(true);
-        let deadline = self.write_deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_TIMEOUT)));
+        let deadline = self.write_deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.write_timeout)));
         ready!(deadline.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing")))
     }
@@ -93,7 +92,7 @@ impl Drop for PeerStream {
         if self.connection.is_write_blocked()
             && let Err(error) = self.stream.set_zero_linger()
         {
-            tracing::debug!("a connection is not reset: {error}");
+            tracing::debug!(%error, "connection not reset");
         }
     }
 }

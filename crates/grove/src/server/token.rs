@@ -10,6 +10,8 @@ use grove_environments::problem::Problem;
 use grove_environments::settings::Settings;
 use grove_store::private;
 
+use crate::words;
+
 /// Returns the path of the token that the server created.
 pub fn token_file(settings: &Settings) -> PathBuf {
     settings.home_path().join("token")
@@ -31,10 +33,7 @@ pub fn token_of(settings: &Settings) -> Result<String, Problem> {
         return Ok(token.to_owned());
     }
     let path = token_file(settings);
-    load_or_make(&path, is_token, || random_hex(32)).map_err(|error| {
-        let message = format!("The token {} cannot be used: {error}.", path.display());
-        Problem::new("no_token", message, "Make it readable for you, take it away, or set `server.token`.")
-    })
+    load_or_make(&path, is_token, || random_hex(32)).map_err(|error| words::bad_token_file(&path, &error))
 }
 
 /// Returns the host name that only the page has, created on first use.
@@ -44,10 +43,7 @@ pub fn token_of(settings: &Settings) -> Result<String, Problem> {
 pub fn page_host_of(settings: &Settings) -> Result<String, Problem> {
     let path = settings.home_path().join("page-host");
     let make = || Ok(format!("grove-{}.localhost", random_hex(10)?));
-    load_or_make(&path, is_page_host, make).map_err(|error| {
-        let message = format!("The page's host name in {} cannot be used: {error}.", path.display());
-        Problem::new("no_page_host", message, "Make the file readable for you, or remove it to get a new name.")
-    })
+    load_or_make(&path, is_page_host, make).map_err(|error| words::bad_page_host_file(&path, &error))
 }
 
 fn is_page_host(name: &str) -> bool {

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
-use axum::{Json, Router};
-use grove_environments::problem::Problem;
-use grove_platforms::github::inbound::webhook::{WebhookError, WebhookRequest};
-use serde_json::{Value, json};
+use grove_platforms::github::inbound::webhook::WebhookRequest;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::ServerState;
 use super::body::{BodyReadTimeouts, read_body};
 use super::fault::HttpError;
+use super::openapi::BodyErrors;
+use crate::api_json::ErrorJson;
+use crate::words;
 
 /// The largest webhook that GitHub sends.
 const MAX_WEBHOOK_BYTES: usize = 25 * 1024 * 1024;
@@ -33,24 +37,54 @@ const UNSIGNED_WAIT_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of seconds after which a delivery that was not read may be sent again.
 const UNSIGNED_RETRY_AFTER: u32 = 10;
 
-pub fn routes() -> Router<Arc<ServerState>> {
-    Router::new().route("/webhooks/github", post(receive_github_webhook))
+pub fn routes() -> OpenApiRouter<Arc<ServerState>> {
+    OpenApiRouter::default().routes(routes!(receive_github_webhook))
 }
 
+/// A delivery that was accepted.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AcceptedDelivery)]
+struct AcceptedDeliveryJson {
+    accepted: bool,
+    /// It needs handling and was not delivered before.
+    new: bool,
+}
+
+/// Receives an event from GitHub.
+#[utoipa::path(
+    post,
+    path = "/webhooks/github",
+    tag = "webhooks",
+    security(()),
+    params(
+        ("X-Hub-Signature-256" = String, Header, description = "The HMAC SHA-256 of the body."),
+        ("X-GitHub-Event" = String, Header, description = "The name of the event."),
+        ("X-GitHub-Delivery" = String, Header, description = "Identifies the delivery; each is accepted once."),
+    ),
+    request_body(
+        description = "The event, as JSON or as a form with the field `payload`.",
+        content((Object = "application/json"), (Object = "application/x-www-form-urlencoded")),
+    ),
+    responses(
+        (status = 202, description = "The event is stored, unless it needs no handling.", body = AcceptedDeliveryJson),
+        (status = 401, description = "The signature is missing or wrong.", body = ErrorJson),
+        (status = 404, description = "GitHub is not configured here.", body = ErrorJson),
+        (status = 503, description = "Too many deliveries arrive at once, or the store does not answer.", body = ErrorJson),
+        BodyErrors,
+    ),
+)]
 async fn receive_github_webhook(
     State(app): State<Arc<ServerState>>,
     request: Request,
-) -> Result<(StatusCode, Json<Value>), HttpError> {
+) -> Result<(StatusCode, Json<AcceptedDeliveryJson>), HttpError> {
     let Some(adapter) = &app.github else {
-        let hint = "Set `adapters.github.webhook_secret`.";
-        let problem = Problem::new("not_found", "GitHub is not configured here.", hint);
-        return Err(HttpError::new(StatusCode::NOT_FOUND, problem));
+        return Err(words::github_not_configured().into());
     };
     let headers = request.headers().clone();
     // The semaphore is never closed, so only the timeout can fail here.
     let Ok(Ok(place)) = tokio::time::timeout(UNSIGNED_WAIT_TIMEOUT, app.unsigned_bodies.acquire()).await else {
-        let problem = Problem::new("too_many", "Too many deliveries arrive at once.", "Send it again later.");
-        return Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, problem).retry_after(UNSIGNED_RETRY_AFTER));
+        let refused = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, words::too_many_deliveries());
+        return Err(refused.retry_after(UNSIGNED_RETRY_AFTER));
     };
     let body = read_body(request, MAX_WEBHOOK_BYTES, UNSIGNED_READ_TIMEOUTS).await?;
     let knock = WebhookRequest {
@@ -60,30 +94,12 @@ async fn receive_github_webhook(
         content_type: header_text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default(),
         body: &body,
     };
-    let signed = adapter.verify_signature(knock).map_err(to_http_error)?;
+    let signed = adapter.verify_signature(knock).map_err(words::webhook_refused)?;
     drop(place);
-    match adapter.store_delivery(signed).await {
-        Ok(new) => Ok((StatusCode::ACCEPTED, Json(json!({ "accepted": true, "new": new })))),
-        Err(refused) => Err(to_http_error(refused)),
-    }
+    let new = adapter.store_delivery(signed).await.map_err(words::webhook_refused)?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedDeliveryJson { accepted: true, new })))
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
-}
-
-fn to_http_error(refused: WebhookError) -> HttpError {
-    let message = grove_environments::problem::sentence(&refused.to_string());
-    let (status, code, hint) = match refused {
-        WebhookError::BadSignature => (
-            StatusCode::UNAUTHORIZED,
-            "bad_signature",
-            "Give the webhook the secret that `adapters.github.webhook_secret` has.",
-        ),
-        WebhookError::Missing(_) | WebhookError::NoPayload | WebhookError::Malformed(_) => {
-            (StatusCode::BAD_REQUEST, "bad_request", "Send what GitHub sends.")
-        }
-        WebhookError::Store(error) => return error.into(),
-    };
-    HttpError::new(status, Problem::new(code, message, hint))
 }

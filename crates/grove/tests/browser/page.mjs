@@ -1,8 +1,8 @@
 // Uses the page in a real browser, as a person does.
 //
-//   node page.mjs LINK [FOLDER]
+//   node page.mjs LINK REPOSITORY [FOLDER]
 //
-// LINK lets this browser in once. With FOLDER, pictures of the page go there. The driver is found in the
+// LINK lets this browser in once. REPOSITORY is one that is not registered. With FOLDER, pictures of the page go there. The driver is found in the
 // folder that GROVE_TEST_BROWSER names, where scripts/test puts it. Anything unexpected ends with code 1.
 
 import assert from 'node:assert/strict';
@@ -11,7 +11,7 @@ import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 
-const [link, folder] = process.argv.slice(2);
+const [link, repository, folder] = process.argv.slice(2);
 const require = createRequire(join(process.env.GROVE_TEST_BROWSER, 'package.json'));
 const { chromium } = require('playwright-core');
 
@@ -107,7 +107,7 @@ try {
   await page.locator('#stop').waitFor();
   await picture('live');
   await page.keyboard.press('Tab');
-  await focusIsOn('remove-' + await cards.getAttribute('data-id'));
+  await focusIsOn('diff-' + await cards.getAttribute('data-id'));
   await page.keyboard.press('Shift+Tab');
   await focusIsOn('message');
   await page.keyboard.press('Shift+Tab');
@@ -126,6 +126,17 @@ try {
   await page.keyboard.press('Enter');
   await page.locator('#chat .answer pre code', { hasText: '<b>code</b>' }).waitFor();
   assert.equal(await page.locator('#chat img, #chat b').count(), 0);
+
+  step('the changes are shown, new files included');
+  await cards.getByRole('button', { name: `Changes in ${branch}` }).focus();
+  await page.keyboard.press('Enter');
+  const changes = page.getByRole('dialog');
+  await changes.locator('.diff .added', { hasText: '+a step' }).waitFor();
+  await changes.locator('.diff .file', { hasText: '+++ b/notes.txt' }).waitFor();
+  await picture('changes');
+  await page.keyboard.press('Escape');
+  await changes.waitFor({ state: 'hidden' });
+  await focusIsOn('diff-' + await cards.getAttribute('data-id'));
 
   step('the plan is shown first, and Esc leaves everything as it is');
   const remove = cards.getByRole('button', { name: `Remove ${branch}` });
@@ -195,7 +206,7 @@ try {
   await page.getByRole('link', { name: 'Environments' }).click();
   await cards.first().scrollIntoViewIfNeeded();
   await picture('phone-environments');
-  await cards.first().getByRole('button').click();
+  await cards.first().getByRole('button', { name: /^Remove/ }).click();
   await dialog.getByRole('button', { name: 'Cancel' }).waitFor();
   await picture('phone-plan');
   const wide = await page.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
@@ -205,10 +216,80 @@ try {
   step('the first environment goes');
   await page.setViewportSize({ width: 1200, height: 800 });
   const first = cards.filter({ hasText: branch });
-  await first.getByRole('button').click();
+  await first.getByRole('button', { name: /^Remove/ }).click();
   await dialog.getByRole('button', { name: 'Remove anyway' }).click();
   await first.waitFor({ state: 'detached' });
   assert.equal(await cards.count(), 1);
+
+  step('the Markdown of an agent is rendered, and nothing in it acts');
+  const newConversation = async () => {
+    await page.getByRole('link', { name: 'New conversation' }).first().click();
+    await page.getByText('What would you like to do?').waitFor();
+  };
+  await newConversation();
+  await page.fill('#message', '/agent cat');
+  await page.keyboard.press('Enter');
+  await answers.first().waitFor();
+  await page.fill('#message', [
+    '# The login works', '', 'The redirect kept the **old** address. See [RFC 9110](https://example.org/) and `login.rs`:', '',
+    '```rust', 'let next = query.get("next").unwrap_or("/");', '```', '', '- one test more', '- nothing else', '',
+    '<img src=x onerror="document.title = \'hit\'">', '', '[do not](javascript:document.title="hit")',
+  ].join('\n'));
+  await page.keyboard.press('Enter');
+  const answer = answers.last();
+  await answer.locator('h3', { hasText: 'The login works' }).waitFor();
+  await answer.locator('strong', { hasText: 'old' }).waitFor();
+  await answer.locator('pre code', { hasText: 'let next' }).waitFor();
+  assert.equal(await answer.locator('li').count(), 2);
+  assert.deepEqual(await answer.locator('a').evaluateAll((links) => links.map((link) => [link.href, link.rel])),
+    [['https://example.org/', 'noopener']]);
+  await answer.getByText('do not').click();
+  assert.equal(await page.locator('#chat img').count(), 0);
+  await answer.getByText('<img src=x onerror=').waitFor();
+  assert.notEqual(await page.title(), 'hit');
+  await page.locator('#others a', { hasText: 'The login works' }).waitFor();
+  await cards.filter({ hasText: 'The login works' }).waitFor();
+  await picture('answer');
+
+  step('a second repository: a message that names none is kept, and a button runs it');
+  const showRepository = 'git rev-parse --path-format=absolute --git-common-dir';
+  await newConversation();
+  assert.equal(await page.locator('#codebase').count(), 0, 'one repository needs no choice');
+  await page.fill('#message', `/register ${repository}`);
+  await page.keyboard.press('Enter');
+  await answers.filter({ hasText: 'Registered' }).waitFor();
+  await newConversation();
+  await page.getByRole('combobox', { name: 'Repository' }).selectOption('Choose…');
+  await page.fill('#message', showRepository);
+  await page.keyboard.press('Enter');
+  const options = page.locator('#chat [data-option]');
+  await options.nth(1).waitFor();
+  assert.equal(await page.locator('#codebase').isVisible(), false);
+  await picture('question');
+  const second = await options.last().textContent();
+  await options.last().focus();
+  await page.keyboard.press('Enter');
+  await answers.filter({ hasText: `${repository}/.git` }).waitFor();
+  await focusIsOn('message');
+  assert.equal(await options.count(), 0);
+  await page.locator('#about', { hasText: `in ${second}` }).waitFor();
+
+  step('a new conversation there is about the same repository, and another can be chosen');
+  await page.reload();
+  await newConversation();
+  const select = page.getByRole('combobox', { name: 'Repository' });
+  assert.equal(await select.inputValue(), second);
+  await page.fill('#message', showRepository);
+  await page.keyboard.press('Tab');
+  await focusIsOn('codebase');
+  const other = await select.locator('option').nth(1).textContent();
+  await select.selectOption(other);
+  await picture('picker');
+  await page.locator('#message').focus();
+  await page.keyboard.press('Enter');
+  await answers.filter({ hasText: '/.git' }).waitFor();
+  assert.equal(await answers.filter({ hasText: repository }).count(), 0);
+  await page.locator('#about', { hasText: `in ${other}` }).waitFor();
 
   assert.deepEqual(complaints, [], 'the browser has nothing to complain about');
 

@@ -69,6 +69,44 @@ fn a_repository_is_cloned_from_an_address() {
 }
 
 #[test]
+fn a_failed_clone_says_why() {
+    let grove = new_sandbox(TestRepo::new());
+    let ssh = grove.repo.temp_dir().join("ssh");
+    let config = grove.repo.home_dir().join(".gitconfig");
+    let before = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{before}[core]\n\tsshCommand = sh {}\n", ssh.display())).unwrap();
+    for (said, reason, help) in [
+        ("git@host.invalid: Permission denied (publickey).", "Permission denied (publickey)", "SSH key"),
+        ("Host key verification failed.", "Host key verification failed", "ssh -T"),
+        ("ERROR: Repository not found.", "Repository not found", "Check the address"),
+        ("ssh: Could not resolve hostname host.invalid: No address", "Could not resolve hostname", "host's name"),
+        ("ssh: cannot use https://me:s3cret@proxy", "https://***@proxy", "Check the address"),
+    ] {
+        fs::write(&ssh, format!("echo '{said}' >&2\nexit 255\n")).unwrap();
+        let ran = grove.grove(["codebase", "add", "git@host.invalid:x/y.git", "--json"]).assert_exit_code(1);
+        let (code, text) = ran.json_error();
+        assert_eq!(code, "clone_failed");
+        assert!(text.contains(reason) && text.contains(help), "{text}");
+        assert!(!text.contains("Could not read from remote repository") && !text.contains("s3cret"), "{text}");
+    }
+}
+
+#[test]
+fn the_only_codebase_is_named_where_it_was_chosen() {
+    let grove = new_sandbox(TestRepo::new());
+    grove.grove(["codebase", "add"]).assert_success();
+    let note = "Using codebase repo.\n";
+    let elsewhere = |args: &[&str]| {
+        let mut command = grove.grove_command(["worktree", "create"].iter().chain(args));
+        ProgramOutput::from(command.current_dir(grove.repo.temp_dir())).assert_success().stderr
+    };
+    assert_eq!(elsewhere(&["x"]), note);
+    assert_eq!(elsewhere(&["y", "--json"]), "");
+    assert_eq!(elsewhere(&["z", "--codebase", "repo"]), "");
+    assert_eq!(grove.grove(["worktree", "create", "w"]).assert_success().stderr, "");
+}
+
+#[test]
 fn what_is_no_repository_is_refused() {
     let grove = new_sandbox(TestRepo::new());
     let elsewhere = tempfile::tempdir().unwrap();

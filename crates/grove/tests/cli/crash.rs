@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use grove_testkit::{DirectorySnapshot, Sandbox, TestRepo, both_engines, is_alive};
+use grove_testkit::{DirectorySnapshot, Sandbox, TestRepo, both_engines, is_alive, is_long_run, wait_for};
 
 use crate::{create_worktree, new_sandbox, sandbox_on, worktree_folders, worktree_path};
 
@@ -147,7 +147,7 @@ fn a_pull_request_that_was_not_made_leaves_the_git_directory_as_it_was() {
 }
 
 #[test]
-fn what_somebody_wrote_into_an_unfinished_worktree_is_kept() {
+fn files_written_into_an_unfinished_worktree_are_kept() {
     let grove = new_sandbox(TestRepo::new());
     killed_at(&grove, "verified", &["x"]);
     let dir = worktree_folders(&grove).into_iter().find(|dir| dir.ends_with("x")).unwrap();
@@ -193,13 +193,14 @@ fn killed_at_system_calls() {
     if !can_trace() {
         return;
     }
-    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
     let mut points = 0;
     for call in TRACED_SYSTEM_CALLS {
         // Most files that are opened are libraries; the quick run takes some of them.
         let stride = match call {
-            "openat" if !long => 41,
-            "fsync" | "write" if !long => 3,
+            _ if is_long_run() => 1,
+            "openat" => 41,
+            "write" => 9,
+            "fsync" => 3,
             _ => 1,
         };
         for number in (1..1000).step_by(stride) {
@@ -231,11 +232,7 @@ fn a_git_that_outlives_a_killed_program_is_ended_before_its_traces_are() {
     grove.repo.git(&["config", "filter.slow.smudge", &slow]);
     let mut child =
         grove.grove_command(["worktree", "create", "x"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let began = std::time::Instant::now();
-    while !started.exists() {
-        assert!(began.elapsed().as_secs() < 30, "the filter starts");
-        std::thread::yield_now();
-    }
+    wait_for(|| started.exists());
     child.kill().unwrap();
     child.wait().unwrap();
     let filter = std::fs::read_to_string(&started).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use grove_testkit::{DirectorySnapshot, ProgramOutput, Sandbox, TestRepo, on_sqlite};
+use grove_testkit::{DirectorySnapshot, ProgramOutput, Sandbox, TestRepo, is_long_run, on_sqlite};
 use serde_json::Value;
 
 use crate::crash::{TRACED_SYSTEM_CALLS, can_trace, killed_at_call};
@@ -21,12 +21,8 @@ fn hibernation_steps() -> Vec<&'static str> {
 /// From the end of the merge on it is a removal, however it was merged: the quick run takes the rest
 /// of the way once.
 fn finish_steps(method: &str) -> Vec<&'static str> {
-    let removal = if method == "merge" || is_long() { &REMOVAL_STEPS[..] } else { &[] };
+    let removal = if method == "merge" || is_long_run() { &REMOVAL_STEPS[..] } else { &[] };
     FINISH_STEPS.iter().chain(removal).copied().collect()
-}
-
-fn is_long() -> bool {
-    std::env::var_os("GROVE_TEST_LONG").is_some()
 }
 
 fn worktree_command(grove: &Sandbox, verb: &str, name: &str) -> Command {
@@ -246,12 +242,12 @@ on_sqlite! {
     fn the_next_command_goes_on_where_finishing_was_killed(store: TestStore) {
         let grove = sandbox_on(store, TestRepo::new());
         // How it is merged matters little for what comes after; the long run takes both.
-        let methods = if is_long() { &MERGE_METHODS[..] } else { &MERGE_METHODS[..1] };
+        let methods = if is_long_run() { &MERGE_METHODS[..] } else { &MERGE_METHODS[..1] };
         for &method in methods {
             set_up(&grove, method);
             // Of the steps that removal has too, the quick run takes every second one.
             let steps = finish_steps(method).into_iter().enumerate();
-            for (_, step) in steps.filter(|(number, _)| is_long() || number % 2 == 0) {
+            for (_, step) in steps.filter(|(number, _)| is_long_run() || number % 2 == 0) {
                 let when = format!("{method}, {step}, finish again");
                 let subject = FinishCrashTest::new(&grove, &format!("{method}-{step}"), method);
                 run_killed_at(subject.finish_command(), step);
@@ -282,7 +278,7 @@ on_sqlite! {
 #[test]
 fn killed_at_system_calls_of_hibernating_and_waking() {
     // The quick run has the same code's removal and undo.
-    if !can_trace() || !is_long() {
+    if !can_trace() || !is_long_run() {
         return;
     }
     let grove = new_sandbox(TestRepo::new());

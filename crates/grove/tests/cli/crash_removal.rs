@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use grove_testkit::{DirectorySnapshot, ProgramOutput, Sandbox, TestRepo, both_engines};
+use grove_testkit::{DirectorySnapshot, ProgramOutput, Sandbox, TestRepo, both_engines, is_long_run};
 
 use crate::blocked::SmallDisk;
 use crate::crash::{TRACED_SYSTEM_CALLS, can_trace, killed_at_call};
@@ -147,20 +147,23 @@ both_engines! {
     }
 }
 
-/// Every system call of the program's own that changes the file system, one run for each.
+/// System calls of the program's own that change the file system, one run for each.
 #[test]
 fn killed_at_system_calls_of_removal_and_undo() {
     if !can_trace() {
         return;
     }
-    let long = std::env::var_os("GROVE_TEST_LONG").is_some();
     let grove = new_sandbox(TestRepo::new());
     let subject = RemovalCrashTest::new(&grove);
     let mut points = 0;
     for call in TRACED_SYSTEM_CALLS {
+        // The quick run takes every rename and some of the rest.
         let stride = match call {
-            "openat" if !long => 61,
-            "fsync" | "write" if !long => 4,
+            _ if is_long_run() => 1,
+            "openat" => 61,
+            "write" => 9,
+            "fsync" => 4,
+            "mkdir" | "unlink" => 2,
             _ => 1,
         };
         for number in (1..2000).step_by(stride) {

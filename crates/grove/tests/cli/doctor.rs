@@ -127,7 +127,7 @@ fn everything_that_is_not_well_is_said_with_what_to_do() {
 }
 
 #[test]
-fn somebody_elses_half_made_entry_is_left_alone() {
+fn a_half_made_entry_of_plain_git_is_left_alone() {
     let grove = new_sandbox(TestRepo::new());
     create_worktree(&grove, &["first"]);
     let entry = grove.repo.path().join(".git/worktrees/half");

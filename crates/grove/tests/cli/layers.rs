@@ -125,6 +125,69 @@ fn modules_do_not_import_each_other_in_rings() {
     assert!(rings.is_empty(), "{rings:#?}");
 }
 
+/// Returns the lines of a crate's product code that contain one of the words, outside of the named files.
+fn lines_with(crate_name: &str, words: &[&str], except: &[&str]) -> Vec<String> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(crate_name).join("src");
+    let mut found = Vec::new();
+    for file in rust_files(&src) {
+        let below = file.strip_prefix(&src).unwrap().display().to_string();
+        if except.iter().any(|name| below.starts_with(name) || below.contains(&format!("/{name}"))) {
+            continue;
+        }
+        let source = fs::read_to_string(&file).unwrap();
+        let source = source.split("\n#[cfg(test)]\n").next().unwrap();
+        let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let with = code.filter(|line| words.iter().any(|word| line.contains(word)));
+        found.extend(with.map(|line| format!("{crate_name}/{below}: {}", line.trim())));
+    }
+    found
+}
+
+/// The functions of the git crate that create, inspect, move or remove a worktree.
+const WORKTREE_FUNCTIONS: [&str; 14] = [
+    "quarantine::",
+    "leftovers::",
+    "add_worktree",
+    "withdraw_creation(&repo",
+    "create_snapshot(&",
+    "end_snapshot(&",
+    "list_snapshots(&repo",
+    "TrashedWorktree",
+    "check::check_removal",
+    "sync::merge_commit",
+    "GitLocation::Worktree",
+    "initialise_submodules",
+    "copy_ignored",
+    "LockFiles::of_environment",
+];
+
+#[test]
+fn only_the_provider_handles_worktrees() {
+    let mut calls = lines_with("environments", &WORKTREE_FUNCTIONS, &["provider"]);
+    for above in ["agents", "conversations", "platforms", "grove"] {
+        calls.extend(lines_with(above, &WORKTREE_FUNCTIONS, &[]));
+        calls.extend(lines_with(above, &["EnvironmentLock::open", "links::entry_of"], &[]));
+    }
+    assert!(calls.is_empty(), "{calls:#?}");
+    assert!(lines_with("environments", &WORKTREE_FUNCTIONS, &[]).len() > WORKTREE_FUNCTIONS.len());
+}
+
+#[test]
+fn refusals_are_worded_in_one_module_of_each_crate() {
+    let crates = ["environments", "agents", "conversations", "platforms", "grove"];
+    let worded: Vec<_> =
+        crates.iter().flat_map(|name| lines_with(name, &["Problem::new("], &["words", "problem.rs"])).collect();
+    assert!(worded.is_empty(), "{worded:#?}");
+}
+
+#[test]
+fn platforms_are_named_only_above() {
+    let names = ["\"github\"", "\"slack\"", "\"discord\"", "\"telegram\""];
+    let crates = ["model", "git", "store", "environments", "agents", "conversations"];
+    let named: Vec<_> = crates.iter().flat_map(|name| lines_with(name, &names, &["settings"])).collect();
+    assert!(named.is_empty(), "{named:#?}");
+}
+
 #[test]
 fn names_behind_crate_are_found() {
     let source = "use crate::{a, b::{C, d}, e as f};\nuse crate::g::H;\nlet x = crate::i::j(my_crate::k);";

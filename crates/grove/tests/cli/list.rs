@@ -1,7 +1,7 @@
 use std::fs;
 use std::process::Command;
 
-use grove_testkit::{ProgramOutput, TestRepo, on_sqlite};
+use grove_testkit::{ProgramOutput, TestRepo, TestTerminal, on_sqlite};
 
 use crate::{create_worktree, new_sandbox, sandbox_on, worktree_path};
 
@@ -40,7 +40,7 @@ on_sqlite! {
         ]);
         assert!(list[6]["error"].as_str().is_some());
         // Every key that scripts rely on.
-        let keys = ["id","codebase","workflow_type","workflow_id","branch","path","provider","status","state","merged_by","ahead","behind","dirty","untracked","adopted","base","base_sha","base_at","head_sha","conversations","created_by_platform","created_at","last_activity_at","size_bytes","metadata"];
+        let keys = ["id","codebase","workflow_type","workflow_id","branch","path","provider","status","state","merged_by","ahead","behind","dirty","untracked","adopted","base","base_sha","base_at","head_sha","title","conversations","created_by_platform","created_at","last_activity_at","size_bytes","metadata"];
         for key in keys {
             assert!(fresh.get(key).is_some(), "{key}: {fresh}");
         }
@@ -92,7 +92,7 @@ on_sqlite! {
             ["2020", "2021", "2022"].map(|year| Some(format!("{year}-02-02T02:02:02.000000Z")));
         assert_eq!(ages(&[]), [early.clone(), middle, late.clone()]);
         let text = grove.grove(["worktree", "list"]).assert_success().stdout;
-        assert!(text.contains("main -1, of 2020-02-02T02:02:02.000000Z"), "{text}");
+        assert!(text.contains("main -1, of 2020-02-02T02:02Z"), "{text}");
         // The commit is dropped for good, together with its environment.
         grove.grove(["worktree", "remove", "lost"]).assert_success();
         grove.grove(["worktree", "trash", "drop", "lost"]).assert_success();
@@ -179,4 +179,63 @@ fn several_codebases_are_listed_together_from_outside_and_apart_from_inside() {
         branches(ProgramOutput::from(grove.grove_command(["worktree", "list", "--json"]).current_dir(inside))),
         ["one", "three"]
     );
+}
+
+#[test]
+fn each_worktree_has_one_line_on_any_terminal() {
+    let grove = new_sandbox(TestRepo::new());
+    let here = worktree_path(&create_worktree(&grove, &["here"]));
+    let changed = worktree_path(&create_worktree(&grove, &["a-branch/with-quite-a-long-name-that-does-not-fit"]));
+    fs::write(changed.join("README.md"), "changed").unwrap();
+    fs::write(changed.join("new"), "new").unwrap();
+    create_worktree(&grove, &["--kind", "issue", "--id", "42"]);
+    for columns in [60, 80, 120, 200] {
+        let mut command = grove.grove_command(["worktree", "list"]);
+        command.current_dir(&here);
+        let text = TestTerminal::start_with_columns(&command, columns).read_to_end();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{columns}: {text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= usize::from(columns)), "{columns}: {text}");
+        assert!(lines[1].starts_with("*  fresh") && lines[2].starts_with("   dirty"), "{columns}: {text}");
+        assert!(text.contains("1 modified, 1 untr"), "{columns}: {text}");
+        assert_eq!(text.contains("WORK"), columns >= 120, "{columns}: {text}");
+    }
+    let mut full = grove.grove_command(["worktree", "list", "--full"]);
+    full.current_dir(&here);
+    let text = TestTerminal::start_with_columns(&full, 60).read_to_end();
+    assert!(text.contains("PATH") && text.contains("1 modified, 1 untracked"), "{text}");
+}
+
+#[test]
+fn kinds_of_changes_are_told_apart() {
+    let grove = new_sandbox(TestRepo::new());
+    let create = |name: &str| worktree_path(&create_worktree(&grove, &[name]));
+    let [mixed, conflict, detached, bisected] = ["mixed", "conflict", "detached", "bisected"].map(create);
+    let git = |path: &std::path::Path, args: &[&str]| grove.repo.git_in(path, args);
+    fs::write(mixed.join("README.md"), "changed").unwrap();
+    fs::write(mixed.join("staged"), "").unwrap();
+    git(&mixed, &["add", "staged"]);
+    fs::write(mixed.join("new.rs"), "").unwrap();
+    grove.repo.write_file("README.md", "of the base");
+    grove.repo.git(&["commit", "-qam", "base"]);
+    fs::write(conflict.join("README.md"), "of the branch").unwrap();
+    git(&conflict, &["commit", "-qam", "branch"]);
+    assert!(!grove.repo.git_command(&conflict, &["merge", "-q", "main"]).status().unwrap().success());
+    git(&detached, &["checkout", "-q", "--detach"]);
+    git(&bisected, &["bisect", "start"]);
+    let list = grove.grove(["worktree", "list", "--json"]).assert_success().json();
+    let facts = |index: usize| {
+        let view = &list[index];
+        let counts = ["changed", "staged", "untracked", "conflicted"].map(|key| view[key].as_u64().unwrap());
+        let operation = view["operation"].as_str().unwrap_or("-").to_owned();
+        (view["state"].as_str().unwrap().to_owned(), counts, operation, view["detached"].as_bool().unwrap())
+    };
+    assert_eq!(facts(0), ("dirty".into(), [1, 1, 1, 0], "-".into(), false));
+    assert_eq!(facts(1), ("dirty".into(), [0, 0, 0, 1], "merge".into(), false));
+    assert_eq!(facts(2), ("active".into(), [0; 4], "-".into(), true));
+    assert_eq!(facts(3), ("fresh".into(), [0; 4], "bisect".into(), false));
+    let text = grove.grove(["worktree", "list"]).assert_success().stdout;
+    for words in ["1 staged, 1 modified, 1 untracked", "1 conflict, merge in progress", "detached at "] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use grove_testkit::{DirectorySnapshot, Sandbox, TestRepo, on_sqlite};
+use grove_testkit::{DirectorySnapshot, Sandbox, TestRepo, on_sqlite, wait_for};
 use serde_json::Value;
 
 use crate::{create_worktree, new_sandbox, run_create, sandbox_on, worktree_path};
@@ -328,10 +328,27 @@ pub(crate) fn with_everything() -> Sandbox {
     new_sandbox(repo)
 }
 
+/// The parts are tests of their own, so that they run at once.
+const OBSTACLE_PARTS: usize = 3;
+
 #[test]
-fn each_kind_of_unsaved_work_is_a_reason_with_its_code() {
+fn each_kind_of_unsaved_work_is_a_reason_with_its_code_1() {
+    expect_each_obstacle_of_part(0);
+}
+
+#[test]
+fn each_kind_of_unsaved_work_is_a_reason_with_its_code_2() {
+    expect_each_obstacle_of_part(1);
+}
+
+#[test]
+fn each_kind_of_unsaved_work_is_a_reason_with_its_code_3() {
+    expect_each_obstacle_of_part(2);
+}
+
+fn expect_each_obstacle_of_part(part: usize) {
     let grove = with_everything();
-    for (n, (code, make)) in REMOVAL_OBSTACLES.into_iter().enumerate() {
+    for (n, (code, make)) in REMOVAL_OBSTACLES.into_iter().enumerate().skip(part).step_by(OBSTACLE_PARTS) {
         let name = format!("x{n}");
         let dir = worktree_path(&create_worktree(&grove, &[&name]));
         make(&grove, &dir);
@@ -585,11 +602,7 @@ fn a_running_command_is_a_reason_and_force_ends_it() {
         "trap '' TERM; (setsid sh -c 'echo $$ > started.new; mv started.new started; sleep 600' &) ; sleep 600";
     let mut child =
         grove.grove_command(["worktree", "exec", "x", "--", "sh", "-c", script]).stdout(Stdio::null()).spawn().unwrap();
-    let began = std::time::Instant::now();
-    while !started.exists() {
-        assert!(began.elapsed().as_secs() < 20, "the command starts");
-        std::thread::yield_now();
-    }
+    wait_for(|| started.exists());
     let grandchild = fs::read_to_string(&started).unwrap();
     assert!(expect_removal_refused(&grove, "x").contains(&"live_run".to_owned()));
     assert!(grove_testkit::is_alive(&grandchild));

@@ -99,7 +99,7 @@ fn two_branches_with_one_commit_do_not_both_go() {
 }
 
 #[test]
-fn what_somebody_only_looks_at_or_stashed_does_not_hold_a_branchs_commits() {
+fn a_detached_checkout_or_a_stash_does_not_hold_a_branchs_commits() {
     let grove = new_sandbox(TestRepo::new());
     let dir = worktree_path(&create_worktree(&grove, &["x"]));
     grove.repo.git_in(&dir, &["commit", "-q", "--allow-empty", "-m", "own"]);
@@ -224,7 +224,7 @@ fn a_disk_that_is_away_takes_nothing_with_it() {
 }
 
 #[test]
-fn whoever_stands_in_the_trash_does_not_commit_into_the_successor() {
+fn a_commit_made_in_the_trash_does_not_reach_the_successor() {
     let grove = new_sandbox(TestRepo::new());
     let dir = worktree_path(&create_worktree(&grove, &["x"]));
     fs::write(dir.join("new"), "mine").unwrap();
@@ -238,7 +238,7 @@ fn whoever_stands_in_the_trash_does_not_commit_into_the_successor() {
 }
 
 #[test]
-fn a_lock_that_somebody_set_meanwhile_stays() {
+fn a_lock_that_was_set_meanwhile_stays() {
     let grove = new_sandbox(TestRepo::new());
     let dir = worktree_path(&create_worktree(&grove, &["x"]));
     let mut killed = grove.grove_command(["worktree", "remove", "x"]);

@@ -107,7 +107,7 @@ on_sqlite! {
         assert_ne!(ran["id"], pr["id"]);
     }
 
-    fn somebody_elses_worktree_is_adopted_not_duplicated(store: TestStore) {
+    fn a_persons_own_worktree_is_adopted_not_duplicated(store: TestStore) {
         let grove = sandbox_on(store, TestRepo::with_origin());
         let head = grove.repo.push_commit("refs/heads/feature/auth", "origin/main", "auth");
         grove.repo.git(&["fetch", "-q"]);

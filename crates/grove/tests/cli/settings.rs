@@ -76,6 +76,12 @@ fn the_effective_settings_say_where_they_come_from() {
     assert_eq!((&entry("push")["value"], &entry("push")["origin"]), (&"never".into(), &"$GROVE_PUSH".into()));
     assert_eq!(entry("store.url")["value"], "postgres://***@localhost/grove");
     assert_eq!(entry("server.token")["value"], "***");
+    for unset in ["adapters.github.token", "adapters.github.webhook_secret"] {
+        assert_eq!(entry(unset)["value"], serde_json::Value::Null, "{unset}");
+    }
+    let table = grove.grove(["config", "show"]).assert_success().stdout;
+    let masked: Vec<&str> = table.lines().filter(|line| line.contains("***")).collect();
+    assert!(matches!(masked[..], [line] if line.starts_with("server.token ")), "{masked:?}");
     assert_eq!(
         (&entry("limits.min_free_disk")["value"], &entry("limits.min_free_disk")["origin"]),
         (&"1GiB".into(), &"default".into())

@@ -1,8 +1,9 @@
 //! What a refusal says: what the command cannot do, and what helps.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use grove_testkit::{Sandbox, TestRepo};
 use serde_json::Value;
@@ -41,6 +42,75 @@ fn each_command_words_its_own_refusal() {
     let (message, hint) = refused_words(&grove, &["hibernate", "x"]);
     assert!(message.starts_with("Cannot hibernate worktree - another worktree lies inside it"), "{message}");
     assert!(!hint.contains("--force") && hint.contains("Remove that one first"), "{hint}");
+}
+
+#[test]
+fn a_refusal_without_force_does_not_mention_it() {
+    let grove = new_sandbox(TestRepo::new());
+    let dir = worktree_path(&create_worktree(&grove, &["x"]));
+    let inner = dir.join("inner");
+    grove.repo.git(&["worktree", "add", "-q", "-b", "inner", inner.to_str().unwrap()]);
+    // `abort` forces by itself and has no such flag.
+    let (message, hint) = refused_words(&grove, &["abort", "x"]);
+    assert!(message.contains("another worktree lies inside it"), "{message}");
+    assert!(hint.contains("Remove that one first") && !hint.contains("--force"), "{hint}");
+}
+
+/// All files of product code below a folder.
+fn source_files(dir: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => source_files(&path, into),
+            false => into.extend(path.extension().is_some_and(|kind| kind == "rs").then_some(path)),
+        }
+    }
+}
+
+/// The help of `grove WORDS`, or nothing if there is no such command.
+fn command_help(grove: &Sandbox, words: &[&str], known: &mut BTreeMap<String, Option<String>>) -> Option<String> {
+    let ask = || {
+        let ran = grove.grove(words.iter().chain(&["--help"]));
+        (ran.code == 0).then_some(ran.stdout)
+    };
+    known.entry(words.join(" ")).or_insert_with(ask).clone()
+}
+
+#[test]
+fn every_command_that_is_named_exists() {
+    let grove = new_sandbox(TestRepo::new());
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    for name in ["agents", "conversations", "environments", "git", "grove", "model", "platforms", "store"] {
+        source_files(&crates.join(name).join("src"), &mut files);
+    }
+    let (mut known, mut named) = (BTreeMap::new(), 0);
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        // Comments may also name internal commands.
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for command in line.split("`grove ").skip(1).filter_map(|rest| rest.split_once('`')) {
+                let words: Vec<&str> = command.0.split_whitespace().take_while(|word| *word != "--").collect();
+                let mut path: Vec<&str> = Vec::new();
+                let mut help = command_help(&grove, &path, &mut known).unwrap();
+                let is_name =
+                    |word: &&str| !word.starts_with('-') && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+                for word in words.iter().copied().take_while(is_name) {
+                    if !help.contains("\nCommands:\n") {
+                        break;
+                    }
+                    path.push(word);
+                    help = command_help(&grove, &path, &mut known)
+                        .unwrap_or_else(|| panic!("`grove {}` does not exist: {}", path.join(" "), file.display()));
+                }
+                for flag in words.iter().filter(|word| word.starts_with('-')) {
+                    assert!(help.contains(flag), "`grove {}` has no {flag}: {}", path.join(" "), file.display());
+                }
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 30, "{named}");
 }
 
 #[test]

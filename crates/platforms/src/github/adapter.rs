@@ -47,7 +47,6 @@ pub struct GithubAdapter {
     pub(crate) event_writer: EventWriter,
     /// Notified when a new event was stored.
     pub(crate) new: Arc<Notify>,
-    pub(crate) access: AccessPolicy,
     /// Only these repositories are served, and are cloned on first use; if empty, the registered ones are
     /// served.
     pub(crate) repos: Vec<RepoName>,
@@ -84,7 +83,6 @@ impl GithubAdapter {
         Ok(Some(Arc::new(Self {
             secrets: WebhookSecrets::new(&settings.webhook_secrets),
             event_writer: EventWriter::new(conversations.store.clone(), move || wake.notify_one()),
-            access: AccessPolicy::new(&settings.allowed_users, settings.allow_all),
             us: watch::Sender::new(BotIdentity { name, account: None, is_app }),
             permissions: Mutex::default(),
             accounts: Mutex::default(),
@@ -102,14 +100,14 @@ impl GithubAdapter {
     /// Runs until `ending` is set.
     pub async fn run_adapter(self: Arc<Self>, ending: watch::Receiver<bool>) {
         let Some(github) = self.github.clone() else {
-            tracing::error!("GitHub is not answered: `adapters.github.token` or an App is missing");
+            tracing::error!("GitHub gets no answers: `adapters.github.token` or an App is missing");
             self.record_state("failing", "`adapters.github.token` or an App is missing").await;
             return;
         };
         let us = self.us.subscribe();
         let platform = Arc::new(crate::github::outbound::comments::CommentSender {
             github: github.clone(),
-            streams: self.settings.streams,
+            update_interval: self.settings.update_interval,
             us,
         });
         let sending = outbox_sender::run_outbox(self.conversations.clone(), platform, ending.clone());
@@ -122,13 +120,19 @@ impl GithubAdapter {
     pub(crate) async fn record_state(&self, state: &str, detail: &str) {
         let value = serde_json::json!({ "state": state, "detail": detail }).to_string();
         if let Err(error) = self.conversations.store.set_mark(GITHUB_PLATFORM, "state", &value).await {
-            tracing::warn!("how GitHub is could not be noted: {error}");
+            tracing::warn!(state, %error, "adapter state not recorded");
         }
     }
 
     pub(crate) async fn is_connected(&self, name: &str) {
         let asking = self.settings.poll.map(|every| format!(", asks every {} s", every.as_secs()));
         self.record_state("connected", &format!("as {name}{}", asking.unwrap_or_default())).await;
+    }
+
+    /// Returns the configured access. The lists of users may change while the server runs.
+    pub(crate) fn access_policy(&self) -> AccessPolicy {
+        let settings = self.conversations.settings.current().github_settings();
+        AccessPolicy::new(&settings.allowed_users, settings.allow_all)
     }
 
     pub(crate) fn bot_identity(&self) -> BotIdentity {

@@ -307,12 +307,12 @@ async fn every_failure_says_what_to_do_and_nothing_is_tried_again() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_from_a_no() {
-    let nobody = {
+async fn no_answer_is_not_a_refusal() {
+    let unused_address = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let client = GithubClient::new(&nobody, &ApiCredentials::Token("x".to_owned().into())).unwrap();
+    let client = GithubClient::new(&unused_address, &ApiCredentials::Token("x".to_owned().into())).unwrap();
     let error = client.current_account().await.unwrap_err();
     assert!(matches!(&error, ApiError::Unavailable { .. }), "{error:?}");
     assert_eq!(error.retry_advice(), RetryAdvice::Later);

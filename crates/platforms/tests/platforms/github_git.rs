@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::Command;
 
 use grove_testkit::github::{BOT_LOGIN, FakeGithub};
-use grove_testkit::{bare_env, installed_gits};
+use grove_testkit::{bare_env, first_git};
 
 fn run_git(github: &FakeGithub, dir: &Path, args: &[&str]) -> (bool, String) {
     let home = github.temp_dir().join("home");
-    let mut command = Command::new(&installed_gits()[0]);
+    let mut command = Command::new(first_git());
     command.env_clear().envs(bare_env(&home)).env("GIT_TERMINAL_PROMPT", "0").current_dir(dir).args(args);
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].concat();

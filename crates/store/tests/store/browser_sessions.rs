@@ -42,7 +42,7 @@ both_engines! {
         assert!(!holds_session(&store, "a", PAGE_HOST).await);
     }
 
-    async fn what_is_too_old_lets_nobody_in_and_is_deleted(store: TestStore) {
+    async fn an_expired_session_gives_no_access_and_is_deleted(store: TestStore) {
         let url = store.url.clone();
         let store = open_store(&store).await;
         store.add_login_link("old", PAGE_HOST, Moment::now()).await.unwrap();

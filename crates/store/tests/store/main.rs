@@ -2,6 +2,7 @@
 
 mod browser_sessions;
 mod codebases;
+mod conversations;
 mod environments;
 mod opening;
 mod platforms;

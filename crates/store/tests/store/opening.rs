@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use grove_model::{Status, WorkKind};
+use grove_model::{IncomingPayload, Status, WorkKind};
 use grove_store::{Store, StoreError, latest_version};
 use grove_testkit::{TestEngine, TestStore, both_engines};
 use sqlx::{Connection, Executor};
@@ -69,6 +69,8 @@ both_engines! {
             include_str!("seeds/0008_usage.sql"),
             include_str!("seeds/0009_platforms.sql"),
             include_str!("seeds/0010_browser_sessions.sql"),
+            include_str!("seeds/0011_choices.sql"),
+            include_str!("seeds/0012_titles.sql"),
         ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {
@@ -101,6 +103,11 @@ both_engines! {
         assert_eq!(store.next_unsent("github", 9).await.unwrap()[0].text, "hello");
         let now = grove_model::Moment::now();
         assert!(store.has_browser_session("session-digest", "grove-1.localhost", now).await.unwrap());
+        let kept = store.kept_messages(conversation[0].id, i64::MAX).await.unwrap();
+        assert!(matches!(&kept[0].event, IncomingPayload::Message { text, .. } if text == "fix the login"), "{kept:?}");
+        let asked = store.said_to(&kept[0]).await.unwrap().remove(0).choice.expect("a choice");
+        assert_eq!(conversation[0].title.as_deref(), Some("Fix the login"));
+        assert_eq!((asked.question.as_str(), asked.options), ("Which one?", vec!["a".to_owned(), "b".to_owned()]));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What platforms told us, and what they are told.
 
-use grove_model::{IncomingEvent, IncomingPayload, Moment, WorkHints};
+use grove_model::{EventOutcome, IncomingEvent, IncomingPayload, MessageStatus, Moment};
 use grove_store::{AcceptedMessage, InboxOutcome, NewEvent, Store};
 use grove_testkit::both_engines;
 use jiff::SignedDuration;
@@ -19,11 +19,11 @@ fn new_event(delivery: &str) -> NewEvent {
 
 /// Stores a message of a user.
 async fn accept_message(store: &Store, via: &str, conversation: &str) -> AcceptedMessage {
-    let event = IncomingPayload::Message { text: "hi".to_owned(), context: None, hints: WorkHints::default() };
+    let event = IncomingPayload::Message { text: "hi".to_owned(), context: None, hints: Box::default() };
     let (platform, conversation) = ("github".to_owned(), conversation.to_owned());
     let incoming =
         IncomingEvent { via: via.to_owned(), platform, conversation, parent: None, user: None, delivery: None, event };
-    store.accept_about(&incoming, false, None).await.unwrap()
+    store.accept_about(&incoming, false, None, None).await.unwrap()
 }
 
 /// And is answered, with a word on the way.
@@ -34,7 +34,7 @@ async fn answer_message(store: &Store, said: AcceptedMessage) {
     let key = store.take_turn(waiting, &test_owner(1), until).await.unwrap().unwrap();
     store.begin_message(&key).await.unwrap().unwrap();
     store.post_notices(&key, said.message, &["on the way".to_owned()]).await.unwrap();
-    store.answer_message(&key, said.message, Some("the answer"), InboxOutcome::Done).await.unwrap();
+    store.answer_message(&key, said.message, Some("the answer"), None, InboxOutcome::Done).await.unwrap();
     store.release_turn(&key).await.unwrap();
 }
 
@@ -59,7 +59,7 @@ both_engines! {
         let until = Moment::now();
         assert!(store.take_event(&waiting[0], &test_owner(1), until).await.unwrap());
         assert!(!store.take_event(&waiting[0], &test_owner(1), until).await.unwrap(), "somebody was faster");
-        store.event_done(waiting[0].id, true, "ignored").await.unwrap();
+        store.finish_event(waiting[0].id, EventOutcome::Done, "ignored").await.unwrap();
         store.event_later(waiting[1].id, until.add_duration(SignedDuration::from_hours(1)), "busy").await.unwrap();
         let waiting = store.waiting_events("github", None, 10).await.unwrap();
         let waiting: Vec<(&str, bool)> =
@@ -110,5 +110,20 @@ both_engines! {
             store.set_mark("github", "since", value).await.unwrap();
         }
         assert_eq!(store.find_mark("github", "since").await.unwrap().as_deref(), Some("2"));
+    }
+
+    async fn a_message_has_a_known_status_or_is_an_error(test: TestStore) {
+        let store = open_store(&test).await;
+        let said = accept_message(&store, "github", "a#1").await;
+        let status = async || store.find_message(said.message).await.map(|message| message.unwrap().status);
+        assert_eq!(status().await.unwrap(), MessageStatus::Waiting);
+        answer_message(&store, said).await;
+        assert_eq!(status().await.unwrap(), MessageStatus::Done);
+        let pool = sqlx::AnyPool::connect(&test.url).await.unwrap();
+        sqlx::query("UPDATE grove_inbox SET status = 'parked'").execute(&pool).await.unwrap();
+        let error = status().await.unwrap_err().to_string();
+        assert!(error.contains(&said.message.to_string()), "{error}");
+        assert!(error.contains("`parked` is not a known status of a message"), "{error}");
+        pool.close().await;
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::http::{HttpRequest, HttpResponse};
-use crate::{bare_env, installed_gits};
+use crate::{bare_env, first_git};
 
 /// A file that differs between two commits.
 pub struct FileChange {
@@ -32,7 +32,7 @@ impl FakeRepositories {
         let config = "[user]\n\tname = GitHub\n\temail = noreply@example.com\n[init]\n\tdefaultBranch = main\n\
                       [safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[http]\n\treceivepack = true\n";
         fs::write(home.join(".gitconfig"), config).expect("gitconfig");
-        Self { root, home, git: installed_gits()[0].clone() }
+        Self { root, home, git: first_git() }
     }
 
     pub fn repo_path(&self, repo: &str) -> PathBuf {

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_gave_is_the_answer_until_somebody_speaks_again() {
+    fn a_tools_result_is_the_answer_until_the_next_message() {
         let mut told = build_conversation(&["RUN ls"]);
         told.set_tool_result(["<b>\n"].into_iter());
         assert_eq!(decide_action(&told), ModelAction::Say("Done: <b>".to_owned()));

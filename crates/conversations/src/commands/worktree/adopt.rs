@@ -5,11 +5,12 @@ use std::path::Path;
 use grove_environments::create::EnvironmentCreator;
 use grove_environments::problem::Problem;
 
-use crate::commands::worktree::{CommandLine, codebase};
+use crate::commands::slash_command::AdoptArgs;
+use crate::commands::worktree::codebase;
 use crate::turn_context::TurnContext;
 
-pub async fn adopt_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let path = context.named_folder(Path::new(&line.take_one_word("PATH")?))?;
+pub async fn adopt_worktree(context: &TurnContext<'_>, AdoptArgs { path }: &AdoptArgs) -> Result<String, Problem> {
+    let path = context.named_folder(Path::new(path))?;
     let codebase = codebase(context).await?;
     let by = EnvironmentCreator {
         platform: Some(context.conversation.platform.clone()),

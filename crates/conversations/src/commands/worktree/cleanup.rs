@@ -5,22 +5,22 @@ use grove_environments::problem::Problem;
 use grove_environments::remove::RemovalRequester;
 use grove_environments::words::done;
 
-use crate::commands::worktree::{CommandLine, codebase};
+use crate::commands::slash_command::{CleanupArgs, CleanupKind};
+use crate::commands::worktree::codebase;
+use crate::replies;
 use crate::turn_context::TurnContext;
 
-pub async fn clean_up_worktrees(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let dry_run = line.take_flag("--dry-run") || line.take_flag("-n");
-    let scope = match line.at_most_one()?.as_deref() {
-        Some("merged") => CleanupScope::Merged,
-        Some("stale") => CleanupScope::Stale,
-        _ => {
-            let hint = "Write `/worktree cleanup merged` or `/worktree cleanup stale`.";
-            return Err(Problem::new("usage", "It has to be said what is to go.", hint));
-        }
+pub async fn clean_up_worktrees(
+    context: &TurnContext<'_>,
+    &CleanupArgs { kind, dry_run }: &CleanupArgs,
+) -> Result<String, Problem> {
+    let scope = match kind {
+        CleanupKind::Merged => CleanupScope::Merged,
+        CleanupKind::Stale => CleanupScope::Stale,
     };
     let codebase = codebase(context).await?;
     let requester = RemovalRequester::PersonIn(context.conversation_ref());
     let report =
         context.conversations.environments.clean_up_for(&requester, &codebase, scope, dry_run, &|_, _| {}).await?;
-    Ok(done::describe_cleanup(&report, dry_run).join("\n"))
+    Ok(replies::join_lines(done::describe_cleanup(&report, dry_run)))
 }

@@ -6,24 +6,22 @@ use grove_agents::agent::SessionMemory;
 use grove_environments::create::{CreateRequest, EnvironmentCreator};
 use grove_environments::error::EnvironmentError;
 use grove_environments::problem::Problem;
-use grove_model::{BranchName, Work, WorkHints};
+use grove_model::{Work, WorkHints};
 
-use crate::commands::worktree::{CommandLine, codebase};
+use crate::commands::slash_command::CreateArgs;
+use crate::commands::worktree::codebase;
 use crate::replies;
 use crate::turn_context::TurnContext;
 
-pub async fn create_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let from = match line.take_flag_value("--from")? {
-        Some(from) => Some(from),
-        None => line.take_flag_value("--base")?,
-    };
-    let name = line.take_one_word("NAME")?;
-    let branch = BranchName::parse(&name)?;
+pub async fn create_worktree(
+    context: &TurnContext<'_>,
+    CreateArgs { name, from }: &CreateArgs,
+) -> Result<String, Problem> {
     let codebase = codebase(context).await?;
     let request = CreateRequest {
-        work: Work::for_task(branch.as_str())?,
-        branch: Some(branch),
-        from,
+        work: Work::for_task(name.as_str())?,
+        branch: Some(name.clone()),
+        from: from.clone(),
         hints: grove_environments::create::CreateHints::default(),
         // Bound afterwards: with the conversation, its present environment would be chosen.
         conversation: None,

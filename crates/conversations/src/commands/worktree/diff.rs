@@ -1,23 +1,33 @@
-//! `/worktree diff`
+//! `/worktree diff [NAME] [--stat|--name-only]`
 
 use grove_environments::problem::Problem;
+use grove_git::diff::{DiffFormat, DiffOptions};
 
-use crate::commands::worktree::{CommandLine, named_environment};
+use crate::commands::slash_command::DiffArgs;
+use crate::commands::worktree::named_environment;
 use crate::turn_context::TurnContext;
 
-pub async fn show_diff(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let (codebase, environment) = named_environment(context, &mut line).await?;
-    let diff = context.conversations.environments.diff_environment(&codebase, &environment).await?;
-    if diff.patch.is_empty() && diff.untracked == 0 {
-        return Ok(format!("Nothing was changed in `{}`.", environment.branch));
-    }
-    let untracked = match diff.untracked {
-        0 => String::new(),
-        1 => "\n1 untracked file.".to_owned(),
-        many => format!("\n{many} untracked files."),
+pub async fn show_diff(context: &TurnContext<'_>, args: &DiffArgs) -> Result<String, Problem> {
+    let format = match (args.stat, args.name_only) {
+        (_, true) => DiffFormat::Names,
+        (true, false) => DiffFormat::Stat,
+        (false, false) => DiffFormat::Patch,
     };
+    let (codebase, environment) = named_environment(context, &args.named).await?;
+    let options = DiffOptions { format, colour: false };
+    let diff = context.conversations.environments.diff_excerpt(&codebase, &environment, options).await?;
+    let nested = match diff.nested_repositories {
+        0 => String::new(),
+        1 => "\n(A repository inside is left out.)".to_owned(),
+        many => format!("\n({many} repositories inside are left out.)"),
+    };
+    if diff.text.is_empty() {
+        return Ok(format!("Nothing was changed in `{}`.{nested}", environment.branch));
+    }
     let left_out = if diff.cut { "\n(The rest is left out.)" } else { "" };
+    let text = diff.text.replace('\0', "\n");
     // Longer than any fence in the patch.
-    let fence = if diff.patch.contains("```") { "``````" } else { "```" };
-    Ok(format!("{fence}diff\n{}\n{fence}{left_out}{untracked}", diff.patch.trim_end()))
+    let fence = if text.contains("```") { "``````" } else { "```" };
+    let language = if format == DiffFormat::Patch { "diff" } else { "" };
+    Ok(format!("{fence}{language}\n{}\n{fence}{left_out}{nested}", text.trim_end()))
 }

@@ -1,6 +1,7 @@
 //! `/worktree list`
 
 use grove_environments::problem::Problem;
+use grove_environments::words::state::{describe_changes, describe_distance};
 
 use crate::commands::worktree::codebase;
 use crate::turn_context::TurnContext;
@@ -14,11 +15,12 @@ pub async fn list_worktrees(context: &TurnContext<'_>) -> Result<String, Problem
     let current = context.conversation.environment.map(|id| id.to_string());
     let lines = views.iter().map(|view| {
         let mark = if current.as_deref() == Some(&view.id) { " ← active" } else { "" };
-        let count =
-            |sign: char, n: Option<u64>| n.filter(|n| *n > 0).map(|n| format!(" {sign}{n}")).unwrap_or_default();
-        let (ahead, behind) = (count('+', view.ahead), count('-', view.behind));
+        let distance = describe_distance(view.ahead, view.behind);
+        let changes = Some(describe_changes(view)).filter(|changes| !changes.is_empty());
+        let changes = changes.map(|changes| format!(" ({changes})")).unwrap_or_default();
+        let title = view.title.as_ref().map(|title| format!(" · {title}")).unwrap_or_default();
         format!(
-            "- `{}` ({} {}): {}{ahead}{behind}{mark}",
+            "- `{}` ({} {}): {}{changes}{distance}{title}{mark}",
             view.branch,
             view.workflow_type,
             view.workflow_id,

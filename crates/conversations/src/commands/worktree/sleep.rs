@@ -3,18 +3,20 @@
 use grove_environments::problem::Problem;
 use grove_environments::words::done;
 
-use crate::commands::worktree::{CommandLine, named_environment};
+use crate::commands::slash_command::WorktreeArgs;
+use crate::commands::worktree::named_environment;
+use crate::replies;
 use crate::turn_context::TurnContext;
 
-pub async fn hibernate_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let (codebase, environment) = named_environment(context, &mut line).await?;
+pub async fn hibernate_worktree(context: &TurnContext<'_>, args: &WorktreeArgs) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(context, args).await?;
     let slept = context.conversations.environments.hibernate_environment(&codebase, &environment).await?;
-    Ok(done::describe_hibernated(&slept).join("\n"))
+    Ok(replies::join_lines(done::describe_hibernated(&slept)))
 }
 
-pub async fn wake_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let (codebase, environment) = named_environment(context, &mut line).await?;
+pub async fn wake_worktree(context: &TurnContext<'_>, args: &WorktreeArgs) -> Result<String, Problem> {
+    let (codebase, environment) = named_environment(context, args).await?;
     let woken = context.conversations.environments.wake_environment(&codebase, &environment).await?;
     let awake = format!("`{}` is awake.", woken.environment.branch);
-    Ok(std::iter::once(awake).chain(done::folders_gone(&woken.gone)).collect::<Vec<_>>().join("\n"))
+    Ok(replies::join_lines(std::iter::once(awake.into()).chain(done::folders_gone(&woken.gone))))
 }

@@ -5,17 +5,21 @@ use grove_environments::remove::RestoredEnvironment;
 use grove_environments::remove::trash::find_latest;
 use grove_environments::words::done;
 
-use crate::commands::worktree::{CommandLine, codebase};
+use crate::commands::slash_command::UndoArgs;
+use crate::commands::worktree::codebase;
+use crate::replies;
 use crate::turn_context::TurnContext;
 
-pub async fn undo_removal(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let name = line.at_most_one()?;
+pub async fn undo_removal(
+    context: &TurnContext<'_>,
+    UndoArgs { removed_worktree }: &UndoArgs,
+) -> Result<String, Problem> {
     let codebase = codebase(context).await?;
     let environments = &context.conversations.environments;
     environments.reconcile_codebase(&codebase).await?;
     let trash = environments.list_trash(&codebase).await?;
-    let environment = find_latest(name.as_deref(), &trash)?.environment.clone();
+    let environment = find_latest(removed_worktree.as_deref(), &trash)?.environment.clone();
     let RestoredEnvironment { environment, gone } = environments.undo_removal(&codebase, &environment).await?;
     let back = format!("`{}` is back at {}.", environment.branch, environment.path.display());
-    Ok(std::iter::once(back).chain(done::folders_gone(&gone)).collect::<Vec<_>>().join("\n"))
+    Ok(replies::join_lines(std::iter::once(back.into()).chain(done::folders_gone(&gone))))
 }

@@ -3,11 +3,12 @@
 use grove_environments::create::decide::DecisionStep;
 use grove_environments::problem::Problem;
 
-use crate::commands::worktree::{CommandLine, named_environment};
+use crate::commands::slash_command::WorktreeArgs;
+use crate::commands::worktree::named_environment;
 use crate::turn_context::TurnContext;
 
-pub async fn explain_worktree(context: &TurnContext<'_>, mut line: CommandLine) -> Result<String, Problem> {
-    let (_, environment) = named_environment(context, &mut line).await?;
+pub async fn explain_worktree(context: &TurnContext<'_>, args: &WorktreeArgs) -> Result<String, Problem> {
+    let (_, environment) = named_environment(context, args).await?;
     let kept = context.conversations.store.last_resolution(environment.id).await?;
     let steps: Vec<DecisionStep> = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     if steps.is_empty() {

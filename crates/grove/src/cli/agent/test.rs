@@ -6,14 +6,13 @@ use std::time::Instant;
 use grove_agents::agent::{AgentEvent, AgentRun, RunEnd, RunOutcome, RunUsage, ToolPolicy};
 use grove_agents::registry::AgentRegistry;
 use grove_conversations::replies;
-use grove_environments::problem::Problem;
 use grove_environments::ready::{ReadyFolder, WorkDir};
 use grove_model::Nonce;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::{CliContext, CommandResult};
-use crate::output;
+use crate::{output, words};
 
 #[derive(Debug, clap::Args)]
 pub struct AgentTestArgs {
@@ -29,7 +28,7 @@ pub async fn run(context: &CliContext, args: &AgentTestArgs) -> CommandResult {
     let agent = agents.choose_agent(args.name.as_deref(), "cli")?;
     agent.check_installed()?;
     let folder = context.settings.home_path().join("scratch").join(format!("agent-test-{}", Nonce::new()));
-    let failed = |error: std::io::Error| replies::no_scratch(&folder, &error);
+    let failed = |error: std::io::Error| grove_conversations::words::no_scratch(&folder, &error);
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let place = WorkDir::NoCodebase(
         ReadyFolder::wait_for_turn(context.settings.home_path(), folder.clone()).await.map_err(failed)?,
@@ -61,12 +60,12 @@ pub async fn run(context: &CliContext, args: &AgentTestArgs) -> CommandResult {
     let redactor = context.secret_redactor();
     let text = redactor.redact_text(text.trim());
     if ended != RunEnd::Well {
-        let words = redactor.redact_text(&replies::run_end_reply(agent.name(), &ended, &text, prompt));
+        let reply = redactor.redact_text(&replies::run_end_reply(agent.name(), &ended, &text, prompt));
         // The message is one sentence; the output of the program follows it.
-        let (sentence, rest) = words.split_once('\n').unwrap_or((&words, ""));
+        let (sentence, rest) = reply.split_once('\n').unwrap_or((&reply, ""));
         let rest: Vec<&str> = rest.split_whitespace().filter(|word| *word != "```").collect();
         let hint = [rest.join(" ").as_str(), "`grove agent list` shows what is missing."].join(" ").trim().to_owned();
-        return Err(Problem::new("agent_failed", sentence, hint));
+        return Err(words::agent_failed(sentence, hint));
     }
     let (first, whole) = (first.unwrap_or_default().as_secs_f64(), began.elapsed().as_secs_f64());
     if context.json {

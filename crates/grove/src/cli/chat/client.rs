@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use grove_environments::problem::Problem;
+use grove_model::MessageStatus;
 use reqwest::{RequestBuilder, Response, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use super::TERMINAL_PLATFORM;
+use crate::words;
 
 /// The time that a server may take to answer; none of these calls waits for an agent.
 const API_CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,11 +33,7 @@ pub enum ChatCallError {
 impl From<ChatCallError> for Problem {
     fn from(error: ChatCallError) -> Self {
         match error {
-            ChatCallError::Unreachable(why) => Problem::new(
-                "server_gone",
-                format!("The server does not answer: {why}."),
-                "Start `grove chat` again; `-c` with the conversation's id goes on with it.",
-            ),
+            ChatCallError::Unreachable(why) => words::server_gone(&why),
             ChatCallError::Refused(problem) => problem,
         }
     }
@@ -45,12 +45,16 @@ pub struct ChatLine {
     pub kind: String,
     pub message: String,
     pub timestamp: String,
-    pub status: Option<String>,
+    pub status: Option<MessageStatus>,
 }
 
+/// A message and its answers so far, as the API returns them.
 #[derive(Deserialize)]
-struct ChatLinesResponse {
-    messages: Vec<ChatLine>,
+pub struct ChatLines {
+    pub messages: Vec<ChatLine>,
+    /// Answers are Markdown, and not the output of a shell.
+    #[serde(default)]
+    pub markdown: bool,
 }
 
 #[derive(Deserialize)]
@@ -62,17 +66,12 @@ struct PostedMessage {
 /// Builds a client without a proxy: its requests stay between programs of this machine.
 pub fn build_http_client() -> Result<reqwest::Client, Problem> {
     let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-    builder.connect_timeout(Duration::from_secs(2)).build().map_err(|error| {
-        Problem::new("failed", format!("HTTP cannot be spoken: {error}."), "Check the machine's limits.")
-    })
+    builder.connect_timeout(Duration::from_secs(2)).build().map_err(|error| words::no_http_client(&error))
 }
 
 impl ChatClient {
     pub fn new(address: &str, token: &str, conversation: &str, codebase: Option<String>) -> Result<Self, Problem> {
-        let base = Url::parse(address).map_err(|error| {
-            let message = format!("`{address}` is no address: {error}.");
-            Problem::new("usage", message, "Set `server.listen` to HOST:PORT.")
-        })?;
+        let base = Url::parse(address).map_err(|error| words::bad_server_address(address, &error))?;
         let (token, conversation) = (token.to_owned(), conversation.to_owned());
         Ok(Self { http: build_http_client()?, base, token, conversation, codebase })
     }
@@ -95,7 +94,7 @@ impl ChatClient {
 
     /// Sends a message and returns its id.
     pub async fn post_message(&self, text: &str) -> Result<String, ChatCallError> {
-        let mut body = json!({ "message": text, "platform": "cli" });
+        let mut body = json!({ "message": text, "platform": TERMINAL_PLATFORM });
         if let Some(codebase) = &self.codebase {
             body["codebase"] = json!(codebase);
         }
@@ -104,11 +103,10 @@ impl ChatClient {
     }
 
     /// Returns a message and its answers so far.
-    pub async fn fetch_exchange(&self, message: &str) -> Result<Vec<ChatLine>, ChatCallError> {
+    pub async fn fetch_exchange(&self, message: &str) -> Result<ChatLines, ChatCallError> {
         let mut url = self.messages_url();
         url.query_pairs_mut().append_pair("message", message);
-        let lines: ChatLinesResponse = self.send_for_json(self.http.get(url)).await?;
-        Ok(lines.messages)
+        self.send_for_json(self.http.get(url)).await
     }
 
     /// Opens the stream of the conversation's events.
@@ -133,8 +131,7 @@ impl ChatClient {
         let word = |name: &str| body["error"][name].as_str().map(str::to_owned);
         let message = word("message").unwrap_or_else(|| format!("The server answered {status}."));
         let hint = word("hint").unwrap_or_else(|| "See what the server has logged.".to_owned());
-        // The server's own code is only text here; scripts rely on `refused`.
-        Err(ChatCallError::Refused(Problem::new("refused", message, hint)))
+        Err(ChatCallError::Refused(words::server_refused(message, hint)))
     }
 }
 

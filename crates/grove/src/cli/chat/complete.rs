@@ -1,6 +1,6 @@
 //! Tab completion.
 
-use grove_conversations::commands::{CommandEntry, SLASH_COMMANDS, worktree};
+use grove_conversations::commands::syntax::{CommandSyntax, possible_values};
 use grove_conversations::custom::CustomCommandCatalog;
 use grove_environments::environments::Environments;
 use grove_environments::problem::Problem;
@@ -24,32 +24,55 @@ pub enum CompletionKind {
 pub fn completion_at_end(line: &str) -> (usize, CompletionKind) {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let before: Vec<&str> = line[..start].split_whitespace().collect();
-    let names = |entries: &[CommandEntry], mark: &str| {
-        CompletionKind::Words(entries.iter().map(|entry| format!("{mark}{}", entry.name)).collect())
-    };
-    let wanted = match before[..] {
-        [] if line[start..].starts_with('/') => names(SLASH_COMMANDS, "/"),
-        ["/worktree"] => names(worktree::WORKTREE_COMMANDS, ""),
-        ["/codebase"] => CompletionKind::Codebase,
-        ["/run"] => CompletionKind::CustomCommand,
-        ["/worktree", "cleanup"] => CompletionKind::Words(vec!["merged".to_owned(), "stale".to_owned()]),
-        ["/worktree", "undo"] => CompletionKind::RemovedWorktree,
-        ["/worktree", "remove" | "link" | "hibernate" | "wake" | "why"] => CompletionKind::Worktree,
+    let wanted = match before.as_slice() {
+        [] if line[start..].starts_with('/') => {
+            let all = CommandSyntax::all();
+            CompletionKind::Words(all.subcommand_names().map(|name| all.type_subcommand(name)).collect())
+        }
+        [command, behind @ ..] if let Some(name) = command.strip_prefix('/') => {
+            complete_argument(name, behind, &line[start..])
+        }
         _ => CompletionKind::Nothing,
     };
     (start, wanted)
 }
 
+/// Returns the possible completions of a word behind a command.
+fn complete_argument(name: &str, behind: &[&str], word: &str) -> CompletionKind {
+    let words: Vec<&str> = std::iter::once(name).chain(behind.iter().copied()).collect();
+    let (command, arguments) = CommandSyntax::find_command(&words);
+    if command.has_subcommands() {
+        let none_yet = arguments.is_empty() && !command.is_root();
+        return if none_yet { complete_subcommand(&command) } else { CompletionKind::Nothing };
+    }
+    if word.starts_with('-') {
+        return CompletionKind::Words(command.flags().collect());
+    }
+    let position = arguments.iter().filter(|argument| !argument.starts_with('-')).count();
+    let Some(argument) = command.positionals().nth(position) else { return CompletionKind::Nothing };
+    match argument.get_id().as_str() {
+        "worktree" => CompletionKind::Worktree,
+        "removed_worktree" => CompletionKind::RemovedWorktree,
+        "codebase" => CompletionKind::Codebase,
+        "custom_command" => CompletionKind::CustomCommand,
+        "command" => complete_subcommand(&CommandSyntax::all()),
+        _ => match possible_values(argument) {
+            values if values.is_empty() => CompletionKind::Nothing,
+            values => CompletionKind::Words(values),
+        },
+    }
+}
+
+fn complete_subcommand(group: &CommandSyntax) -> CompletionKind {
+    CompletionKind::Words(group.subcommand_names().map(str::to_owned).collect())
+}
+
 /// Returns the arguments of a command, to show behind its name.
-pub fn command_usage(line: &str) -> Option<&'static str> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let of = |entries: &'static [CommandEntry], name: &str| entries.iter().find(|entry| entry.name == name);
-    let entry = match words[..] {
-        ["/worktree", name, ""] => of(worktree::WORKTREE_COMMANDS, name),
-        [command, ""] => of(SLASH_COMMANDS, command.strip_prefix('/')?),
-        _ => None,
-    };
-    entry.map(|entry| entry.usage).filter(|usage| !usage.is_empty())
+pub fn command_usage(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.strip_prefix('/')?.strip_suffix(' ')?.split(' ').collect();
+    let (command, arguments) = CommandSyntax::find_command(&words);
+    let usage = command.arguments_usage();
+    (arguments.is_empty() && !command.is_root() && !usage.is_empty()).then_some(usage)
 }
 
 /// The names that are known at this moment.
@@ -116,21 +139,36 @@ mod tests {
             _ => false,
         };
         assert!(has("/wor", "/worktree") && has("/", "/help") && has("/worktree re", "remove"));
-        assert!(has("/worktree cleanup m", "merged"));
+        assert!(has("/worktree cleanup m", "merged") && has("/worktree remove --f", "--force"));
+        assert!(has("/help wor", "worktree") && !has("/", "/trust") && !has("/worktree ", "init"));
         assert_eq!(completion_at_end("/worktree remove is"), (17, CompletionKind::Worktree));
+        assert_eq!(completion_at_end("/worktree remove --force is").1, CompletionKind::Worktree);
+        for command in ["link", "sync", "finish", "abort", "diff", "hibernate", "wake", "why"] {
+            assert_eq!(completion_at_end(&format!("/worktree {command} ")).1, CompletionKind::Worktree, "{command}");
+        }
         assert_eq!(completion_at_end("/worktree undo "), (15, CompletionKind::RemovedWorktree));
         assert_eq!(completion_at_end("/codebase x"), (10, CompletionKind::Codebase));
         assert_eq!(completion_at_end("/run rev"), (5, CompletionKind::CustomCommand));
-        for line in ["", "hello", "see /wor", "/help ", "/run a b", "/worktree remove a b"] {
+        let nothing =
+            ["", "hello", "see /wor", "/status ", "/run a b", "/worktree remove a b", "/worktree x y", "/xyzzy "];
+        for line in nothing {
             assert_eq!(completion_at_end(line).1, CompletionKind::Nothing, "{line}");
         }
     }
 
     #[test]
     fn the_usage_is_shown_where_something_is_missing() {
-        assert_eq!(command_usage("/codebase "), Some("NAME"));
-        assert_eq!(command_usage("/worktree create "), Some("NAME [--from REF]"));
-        for line in ["/codebase", "/codebase x", "/help ", "hello ", "/worktree list "] {
+        let usages = [
+            ("/codebase ", "NAME"),
+            ("/worktree ", "…"),
+            ("/worktree create ", "NAME [--from REF]"),
+            ("/worktree cleanup ", "merged|stale [--dry-run]"),
+            ("/help ", "[COMMAND]"),
+        ];
+        for (line, usage) in usages {
+            assert_eq!(command_usage(line).as_deref(), Some(usage), "{line}");
+        }
+        for line in ["/codebase", "/codebase x", "/retry ", "hello ", "/ ", "/worktree list ", "/worktree x "] {
             assert_eq!(command_usage(line), None, "{line}");
         }
     }

@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::mpsc;
 
-use grove_environments::problem::Problem;
 use owo_colors::OwoColorize;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::{Completer, Pair};
@@ -20,7 +19,7 @@ use tokio::sync::oneshot;
 
 use super::ChatInput;
 use super::complete::{self, CompletionNames};
-use crate::output;
+use crate::{output, words};
 
 const EDITOR_PROMPT: &str = "› ";
 
@@ -37,7 +36,7 @@ impl Drop for TerminalGuard {
         if let Some(before) = &self.0
             && let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, before)
         {
-            tracing::warn!("the terminal is not as it was: {error}");
+            tracing::warn!(%error, "terminal settings not restored");
         }
     }
 }
@@ -60,8 +59,7 @@ impl ChatEditor {
 
     pub async fn next_input(&mut self) -> ChatInput {
         let (answer, answered) = oneshot::channel();
-        let gone =
-            || ChatInput::Failed(Problem::new("failed", "The terminal cannot be read.", "Use `grove chat MESSAGE`."));
+        let gone = || ChatInput::Failed(words::no_terminal());
         match self.asks.send(answer) {
             Ok(()) => answered.await.unwrap_or_else(|_| gone()),
             Err(_) => gone(),
@@ -95,10 +93,7 @@ impl ChatLineReader {
     }
 
     fn read_input(&mut self) -> ChatInput {
-        let failed = |error: ReadlineError| {
-            let message = format!("The terminal cannot be read: {error}.");
-            ChatInput::Failed(Problem::new("failed", message, "Use `grove chat MESSAGE`."))
-        };
+        let failed = |error: ReadlineError| ChatInput::Failed(words::terminal_failed(&error));
         let Some((aid, history)) = self.kept.take() else { return ChatInput::End };
         let mut editor = match rustyline::Editor::with_history(self.config.clone(), history) {
             Ok(editor) => editor,
@@ -170,7 +165,7 @@ impl Hinter for EditorHelper {
 
     fn hint(&self, line: &str, at: usize, _: &rustyline::Context<'_>) -> Option<String> {
         self.written.set(!line.is_empty());
-        if at < line.len() { None } else { complete::command_usage(line).map(str::to_owned) }
+        if at < line.len() { None } else { complete::command_usage(line) }
     }
 }
 

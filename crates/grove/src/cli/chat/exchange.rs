@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use grove_environments::problem::Problem;
+use grove_model::MessageStatus;
 use reqwest::Response;
 use tokio::time::Instant;
 
@@ -57,7 +58,8 @@ impl<'a> ChatExchange<'a> {
             match self.client.fetch_exchange(&message).await {
                 Ok(lines) => {
                     gone = None;
-                    if let Some(fate) = self.print_new_lines(&lines, &mut shown) {
+                    self.show.expect_markdown(lines.markdown);
+                    if let Some(fate) = self.print_new_lines(&lines.messages, &mut shown) {
                         return Ok(if stopped && fate == MessageOutcome::NotDone {
                             MessageOutcome::Stopped
                         } else {
@@ -84,8 +86,8 @@ impl<'a> ChatExchange<'a> {
     /// Prints the new lines. Returns the outcome of the message, if it is known.
     fn print_new_lines(&mut self, lines: &[ChatLine], shown: &mut usize) -> Option<MessageOutcome> {
         // The status comes with the answer or before it, never after it.
-        let status = lines.iter().find_map(|line| line.status.as_deref()).unwrap_or_default();
-        let ended = !matches!(status, "waiting" | "running");
+        let status = lines.iter().find_map(|line| line.status);
+        let ended = status.is_none_or(|status| !status.is_open());
         let said: Vec<&ChatLine> = lines.iter().filter(|line| line.kind != "message").collect();
         for line in said.iter().skip(*shown) {
             match line.kind.as_str() {
@@ -95,7 +97,8 @@ impl<'a> ChatExchange<'a> {
             }
             *shown += 1;
         }
-        ended.then_some(if status == "done" { MessageOutcome::Done } else { MessageOutcome::NotDone })
+        let done = status == Some(MessageStatus::Done);
+        ended.then_some(if done { MessageOutcome::Done } else { MessageOutcome::NotDone })
     }
 
     /// Waits until there may be new lines, and shows the answer's text as it arrives.
@@ -107,7 +110,8 @@ impl<'a> ChatExchange<'a> {
                 event = self.events.next_event() => match event {
                     Some(ChatEvent::Delta { message, text }) if message == of => self.show.show_delta(&text),
                     Some(ChatEvent::Step { message, text }) if message == of => self.show.show_step(&text),
-                    Some(ChatEvent::Delta { .. } | ChatEvent::Step { .. }) => {}
+                    Some(ChatEvent::Progress { message, text }) if message == of => self.show.show_progress(&text),
+                    Some(ChatEvent::Delta { .. } | ChatEvent::Step { .. } | ChatEvent::Progress { .. }) => {}
                     Some(ChatEvent::News) | None => return None,
                 },
                 wish = self.signals.next_signal() => return Some(wish),

@@ -2,13 +2,15 @@
 //!
 //! It uses the server's API as the page does ([`client`]): the API of the running server, or of one that this
 //! process starts for itself ([`reach`]). [`exchange`] sends one message and waits for its answer, [`show`]
-//! prints the answers, [`editor`] and [`pipe`] read the messages. [`complete`] offers words at Tab,
+//! prints the answers, [`editor`] and [`pipe`] read the messages, [`one_shot`] tidies up after a single one, [`markdown`] renders answers for a terminal. [`complete`] offers words at Tab,
 //! [`signals`] handles Ctrl-C, and [`sse`] parses the stream of events.
 
 mod client;
-mod complete;
+pub mod complete;
 mod editor;
 mod exchange;
+mod markdown;
+mod one_shot;
 mod pipe;
 pub mod reach;
 mod show;
@@ -25,7 +27,6 @@ use grove_environments::codebases::CodebaseError;
 use grove_environments::problem::Problem;
 use grove_model::Codebase;
 use grove_store::Store;
-use owo_colors::OwoColorize;
 use pipe::PipedInput;
 use reach::ServerConnection;
 use show::ChatOutput;
@@ -33,6 +34,7 @@ use signals::ChatSignals;
 
 use super::{CliContext, CommandResult};
 use crate::server::random_hex;
+use crate::{output, words};
 
 #[derive(Debug, clap::Args)]
 pub struct ChatArgs {
@@ -47,6 +49,9 @@ pub struct ChatArgs {
     conversation: Option<String>,
 }
 
+/// The platform of conversations in the terminal.
+pub const TERMINAL_PLATFORM: &str = "cli";
+
 /// One message that the user typed, or the reason why there is none.
 pub enum ChatInput {
     Message(String),
@@ -60,16 +65,27 @@ pub async fn run(context: CliContext, args: ChatArgs) -> CommandResult {
     let store = context.open_store().await?;
     let codebase = codebase_here(&context, &store).await?;
     let conversation = match args.conversation {
-        Some(id) => id,
+        Some(id) => {
+            let called = store.conversations_called(&id).await?;
+            if !context.json && called.iter().all(|one| one.platform != TERMINAL_PLATFORM) {
+                output::print_note(&format!("No conversation is called `{id}` yet, so a new one begins."));
+            }
+            id
+        }
         None => new_conversation()?,
     };
     let ServerConnection { address, token, embedded } = reach::connect_or_embed(&context, &store).await?;
     let about = codebase.as_ref().map(|codebase| codebase.name.clone());
     let client = ChatClient::new(&address, &token, &conversation, about)?;
-    let talked = run_conversation(&context, &store, codebase.as_ref(), &client, args.message.or(args.words)).await;
+    let message = args.message.or(args.words);
+    let is_one_shot = message.is_some();
+    let talked = run_conversation(&context, &store, codebase.as_ref(), &client, message).await;
     // Also after a failure: the server waits for running messages.
     if let Some(embedded) = embedded {
         embedded.shut_down().await;
+    }
+    if is_one_shot {
+        one_shot::remove_untouched_worktree(&context, &store, &conversation).await;
     }
     store.close().await;
     talked
@@ -95,7 +111,10 @@ async fn run_conversation(
     let names = complete::CompletionNames { store: store.clone(), environments, codebase: codebase_here };
     let mut editor = ChatEditor::start_thread(context.settings.home_path().join("chat_history"), names);
     let about = codebase.map(|codebase| format!(" about {}", codebase.name)).unwrap_or_default();
-    print_hint(&format!("Conversation {}{about}. /help shows the commands, Ctrl-D ends.", client.conversation_id()));
+    output::print_note(&format!(
+        "Conversation {}{about}. /help shows the commands, Ctrl-D ends.",
+        client.conversation_id()
+    ));
     loop {
         exchange.signals.forget_stop();
         let input = tokio::select! {
@@ -112,7 +131,7 @@ async fn run_conversation(
             ChatInput::Failed(problem) => return Err(problem),
         }
     }
-    print_hint(&format!("grove chat -c {} goes on with this conversation.", client.conversation_id()));
+    output::print_note(&format!("grove chat -c {} goes on with this conversation.", client.conversation_id()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -151,19 +170,13 @@ fn code_of(fate: MessageOutcome) -> ExitCode {
 /// new, or the only registered one. There may be none.
 async fn codebase_here(context: &CliContext, store: &Store) -> Result<Option<Codebase>, Problem> {
     match context.codebases_in(store).meant_or_registered(None, &context.cwd).await {
-        Ok(codebase) => Ok(Some(codebase)),
+        Ok((codebase, _)) => Ok(Some(codebase)),
         Err(CodebaseError::None | CodebaseError::Which(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
 fn new_conversation() -> Result<String, Problem> {
-    let random = random_hex(4).map_err(|error| {
-        Problem::new("failed", format!("There are no random numbers: {error}."), "Name one with `--conversation`.")
-    })?;
+    let random = random_hex(4).map_err(|error| words::no_random_chat_id(&error))?;
     Ok(format!("cli-{random}"))
-}
-
-fn print_hint(text: &str) {
-    anstream::eprintln!("{}", text.dimmed());
 }

@@ -2,10 +2,10 @@
 
 use std::io::BufRead;
 
-use grove_environments::problem::Problem;
 use tokio::sync::mpsc;
 
 use super::ChatInput;
+use crate::words;
 
 pub struct PipedInput {
     lines: mpsc::Receiver<ChatInput>,
@@ -25,11 +25,7 @@ impl PipedInput {
                         "" => ChatInput::Nothing,
                         text => ChatInput::Message(text.to_owned()),
                     },
-                    Err(error) => ChatInput::Failed(Problem::new(
-                        "failed",
-                        format!("The standard input cannot be read: {error}."),
-                        "Give the message as an argument.",
-                    )),
+                    Err(error) => ChatInput::Failed(words::stdin_failed(&error)),
                 };
                 let last = matches!(input, ChatInput::End | ChatInput::Failed(_));
                 if sender.blocking_send(input).is_err() || last {

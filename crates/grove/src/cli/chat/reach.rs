@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use super::super::CliContext;
 use super::client::build_http_client;
 use crate::server::{GroveServer, ServerMode, token_of};
+use crate::words;
 
 /// The time that a running server may take to answer a probe.
 const SERVER_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -32,7 +33,7 @@ impl EmbeddedServer {
     pub async fn shut_down(self) {
         self.ending.send_replace(true);
         if let Err(error) = self.task.await {
-            tracing::error!("the server ended badly: {error}");
+            tracing::error!(%error, "server task failed");
         }
     }
 }
@@ -57,10 +58,7 @@ pub async fn new_link(address: &str, token: &str) -> Result<String, Problem> {
         Ok(response) => response.json::<serde_json::Value>().await.unwrap_or_default(),
         Err(_) => serde_json::Value::Null,
     };
-    answer["link"].as_str().map(str::to_owned).ok_or_else(|| {
-        let message = format!("The server at {address} gave no link.");
-        Problem::new("unreachable", message, "End it and run `grove up` again.")
-    })
+    answer["link"].as_str().map(str::to_owned).ok_or_else(|| words::no_link(address))
 }
 
 pub async fn connect_or_embed(context: &CliContext, store: &Store) -> Result<ServerConnection, Problem> {

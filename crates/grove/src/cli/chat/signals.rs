@@ -4,6 +4,8 @@ use futures_util::FutureExt;
 use grove_environments::problem::Problem;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::words;
+
 pub enum StopSignal {
     /// Ctrl-C: stop the running message.
     Stop,
@@ -21,12 +23,7 @@ pub struct ChatSignals {
 
 impl ChatSignals {
     pub fn listen_for_signals() -> Result<Self, Problem> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                let message = format!("Signals cannot be listened to: {error}.");
-                Problem::new("failed", message, "Check the machine's limits.")
-            })
-        };
+        let listen = |kind| signal(kind).map_err(|error| words::no_signals(&error));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

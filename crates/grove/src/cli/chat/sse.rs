@@ -9,6 +9,8 @@ pub enum ChatEvent {
     Delta { message: String, text: String },
     /// A step of the agent on the way to the answer.
     Step { message: String, text: String },
+    /// The progress of what the message waits for.
+    Progress { message: String, text: String },
     /// There are new lines to read.
     News,
 }
@@ -53,6 +55,11 @@ impl SseParser {
                     "step" => {
                         if let Ok(EventPayload { message, text }) = serde_json::from_str(&data) {
                             return Some(ChatEvent::Step { message, text });
+                        }
+                    }
+                    "progress" => {
+                        if let Ok(EventPayload { message, text }) = serde_json::from_str(&data) {
+                            return Some(ChatEvent::Progress { message, text });
                         }
                     }
                     "said" | "lagged" => return Some(ChatEvent::News),

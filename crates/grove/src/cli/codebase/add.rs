@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::{CliContext, CommandResult};
-use crate::api_json::codebase_json;
+use crate::api_json::CodebaseJson;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -19,11 +19,12 @@ pub struct CodebaseAddArgs {
 pub async fn run(context: &CliContext, args: &CodebaseAddArgs) -> CommandResult {
     let store = context.open_store().await?;
     let waiting = output::start_spinner("Registering the repository", context.json);
-    let added = context.codebases_in(&store).add_codebase(&args.place, args.name.as_deref(), &context.cwd).await;
+    let codebases = context.codebases_in(&store).reporting_progress(output::progress_callback(&waiting));
+    let added = codebases.add_codebase(&args.place, args.name.as_deref(), &context.cwd).await;
     waiting.finish_and_clear();
     let codebase = added?;
     if context.json {
-        output::print_json(&codebase_json(&codebase));
+        output::print_json(&CodebaseJson::from(&codebase));
     } else {
         output::print_line(&format!(
             "Registered {} at {}",

@@ -3,17 +3,18 @@
 use std::process::ExitCode;
 
 use super::{CliContext, CommandResult};
+use crate::api_json::CodebaseJson;
 use crate::output::{self, OutputTable};
 
 pub async fn run(context: &CliContext) -> CommandResult {
     let store = context.open_store().await?;
     let codebases = store.list_codebases().await?;
     if context.json {
-        output::print_json(&codebases.iter().map(crate::api_json::codebase_json).collect::<Vec<_>>());
+        output::print_json(&codebases.iter().map(CodebaseJson::from).collect::<Vec<_>>());
         return Ok(ExitCode::SUCCESS);
     }
     if codebases.is_empty() {
-        output::print_line("No repository is registered. `grove codebase add PATH` registers one.");
+        output::print_text(&"No repository is registered. `grove codebase add PATH` registers one.".into());
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = OutputTable::new(["name", "default branch", "checkout", "remote"]);

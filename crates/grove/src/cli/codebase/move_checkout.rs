@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::{CliContext, CommandResult};
+use crate::api_json::CodebaseJson;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,7 @@ pub async fn run(context: &CliContext, args: &CodebaseMoveArgs) -> CommandResult
     let codebase = codebases.find_codebase(&args.name).await?;
     let moved = codebases.move_to(&codebase, &context.cwd.join(&args.path)).await?;
     if context.json {
-        output::print_json(&crate::api_json::codebase_json(&moved));
+        output::print_json(&CodebaseJson::from(&moved));
     } else {
         let (name, at) = (output::style_strong(&moved.name), moved.default_cwd.display());
         output::print_line(&format!("{name} is at {at} now; its worktrees were linked to it again"));

@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use grove_environments::paths;
-use serde_json::json;
 
 use super::{CliContext, CommandResult};
-use crate::api_json::codebase_json;
+use crate::api_json::{CodebaseDetailsJson, CodebaseJson};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -21,11 +20,12 @@ pub async fn run(context: &CliContext, args: &CodebaseShowArgs) -> CommandResult
     let worktrees = paths::worktrees_of(&codebase, &context.settings);
     let environments = store.list_environments(codebase.id, false).await?.len();
     if context.json {
-        let mut value = codebase_json(&codebase);
-        value["worktrees_path"] = json!(worktrees);
-        value["worktrees"] = json!(environments);
-        value["created_at"] = json!(codebase.created_at);
-        output::print_json(&value);
+        output::print_json(&CodebaseDetailsJson {
+            codebase: CodebaseJson::from(&codebase),
+            worktrees_path: worktrees,
+            worktrees: environments,
+            created_at: codebase.created_at,
+        });
     } else {
         output::print_fields(&[
             ("name", codebase.name),

@@ -7,6 +7,7 @@ use grove_environments::create::{CreateMethod, EnvironmentCreator};
 use grove_model::{PullRequestHead, Work, WorkKind};
 
 use super::{CliContext, CommandResult, view_of};
+use crate::api_json::WorktreeJson;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -31,12 +32,12 @@ pub async fn run(context: &CliContext, args: &AdoptArgs) -> CommandResult {
     };
     let store = context.open_store().await?;
     let path = context.cwd.join(&args.path);
-    let codebase = context.codebases_in(&store).meant_or_registered(args.codebase.as_deref(), &path).await?;
+    let (codebase, _) = context.codebases_in(&store).meant_or_registered(args.codebase.as_deref(), &path).await?;
     let by = EnvironmentCreator { platform: Some("cli".to_owned()), user: std::env::var("USER").ok() };
     let outcome = context.environments_in(&store).adopt_worktree(&codebase, &path, work, by).await?;
     let view = view_of(context, &store, &codebase, outcome.environment).await?;
     if context.json {
-        output::print_json(&view);
+        output::print_json(&WorktreeJson::from(view));
     } else {
         let already = if matches!(outcome.how, CreateMethod::Used) { " already" } else { "" };
         output::print_line(&format!(

@@ -89,5 +89,5 @@ fn print_report(context: &CliContext, report: &CleanupReport, dry_run: bool) {
     if context.json {
         return output::print_json(report);
     }
-    done::describe_cleanup(report, dry_run).iter().for_each(|line| output::print_sentence(line));
+    done::describe_cleanup(report, dry_run).iter().for_each(output::print_text);
 }

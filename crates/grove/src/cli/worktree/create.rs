@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
+use grove_environments::codebases::CodebaseChoice;
 use grove_environments::create::decide::WorkRelation;
 use grove_environments::create::{CreateHints, CreateMethod, CreateOutcome, CreateRequest, EnvironmentCreator};
 use grove_environments::inspect::list::EnvironmentView;
 use grove_environments::problem::Problem;
-use grove_environments::words::done;
-use grove_git::WaitCallback;
 use grove_model::{BranchName, CommitSha, PullRequestHead, Work, WorkKind};
 
 use super::{CliContext, CommandResult, view_of};
-use crate::output;
+use crate::api_json::WorktreeJson;
+use crate::{output, words};
 
 #[derive(Debug, clap::Args)]
 pub struct WorktreeCreateArgs {
@@ -51,11 +51,13 @@ pub async fn run(context: &CliContext, args: WorktreeCreateArgs) -> CommandResul
     let wish = build_create_request(&args)?;
     let store = context.open_store().await?;
     let waiting = output::start_spinner("Making the worktree", context.json);
-    let spinner = waiting.clone();
-    let on_wait = WaitCallback::new(move |remote| output::show_wait_reason(&spinner, done::waiting_for_remote(remote)));
     let made = async {
-        let codebase = context.codebases_in(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
-        let environments = context.environments_in(&store).telling_of_waits(on_wait);
+        let (codebase, choice) =
+            context.codebases_in(&store).meant_or_registered(args.codebase.as_deref(), &context.cwd).await?;
+        if choice == CodebaseChoice::OnlyOne && !context.json {
+            waiting.suspend(|| output::print_note(&format!("Using codebase {}.", codebase.name)));
+        }
+        let environments = context.environments_in(&store).reporting_progress(output::progress_callback(&waiting));
         let outcome = environments.create_environment(&codebase, &wish).await?;
         let view = match &outcome.how {
             CreateMethod::Created(new) => {
@@ -81,7 +83,7 @@ pub async fn run(context: &CliContext, args: WorktreeCreateArgs) -> CommandResul
         ));
     }
     if context.json {
-        output::print_json(&view);
+        output::print_json(&WorktreeJson::from(view));
     } else {
         print_outcome(&outcome, &view, args.sha.as_ref());
     }
@@ -94,8 +96,7 @@ fn build_create_request(args: &WorktreeCreateArgs) -> Result<CreateRequest, Prob
     let named = args.name.as_deref().map(BranchName::parse).transpose()?;
     let pull_request = matches!(args.kind, Some(WorkKind::Pr | WorkKind::Review));
     if (args.fork && args.kind != Some(WorkKind::Pr)) || (args.sha.is_some() && !pull_request) {
-        let message = "`--fork` goes with `--kind pr`, and `--sha` with `--kind pr` or `--kind review`.";
-        return Err(Problem::new("usage", message, "See `grove worktree create --help`."));
+        return Err(words::misplaced_create_flags());
     }
     let work = match (args.kind, args.id.as_deref(), &named) {
         (Some(kind), Some(id), named) => {
@@ -104,7 +105,7 @@ fn build_create_request(args: &WorktreeCreateArgs) -> Result<CreateRequest, Prob
             Work::from_kind(kind, id, PullRequestHead::known_by(of_pull_request, args.sha.as_ref(), args.fork))?
         }
         (_, _, Some(name)) => Work::for_task(name.as_str())?,
-        _ => return Err(Problem::new("usage", "A name is missing.", "Give NAME, or `--kind` with `--id`.")),
+        _ => return Err(words::no_name()),
     };
     let by = EnvironmentCreator { platform: Some("cli".to_owned()), user: std::env::var("USER").ok() };
     let suggested_branch = args.suggested_branch.as_deref().map(BranchName::parse).transpose()?;

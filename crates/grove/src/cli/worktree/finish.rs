@@ -7,9 +7,9 @@ use grove_environments::remove::RemovalRequester;
 use grove_environments::words::done;
 use grove_git::finish::FinishMethod;
 use grove_model::BranchName;
-use serde_json::json;
 
 use super::{CliContext, CommandResult, WorktreeSelector, remove};
+use crate::api_json::{FinishedJson, RemovedJson};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -52,13 +52,9 @@ pub async fn run_finish(context: &CliContext, args: &FinishArgs) -> CommandResul
         output::print_warning(&format!("`{}` is merged into `{}`, but stays", environment.branch, finished.base));
     })?;
     if context.json {
-        let mut answer = crate::api_json::removed_json(&removed);
-        answer["merged_into"] = json!(finished.base.to_string());
-        answer["commit"] = json!(finished.commit);
-        answer["updated_checkouts"] = json!(finished.updated);
-        output::print_json(&answer);
+        output::print_json(&FinishedJson::new(finished, Ok(removed)));
     } else {
-        words.iter().for_each(|line| output::print_sentence(line));
+        words.iter().for_each(output::print_text);
         remove::print_removed(&environment, &removed, context.settings.trash_keep_days());
     }
     store.close().await;
@@ -73,7 +69,7 @@ pub async fn run_abort(context: &CliContext, named: &WorktreeSelector) -> Comman
     waiting.finish_and_clear();
     let removed = removed?;
     if context.json {
-        output::print_json(&crate::api_json::removed_json(&removed));
+        output::print_json(&RemovedJson::from(&removed));
     } else {
         remove::print_removed(&environment, &removed, context.settings.trash_keep_days());
     }

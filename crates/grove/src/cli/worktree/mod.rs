@@ -3,6 +3,7 @@
 mod adopt;
 pub mod cleanup;
 mod create;
+mod diff;
 mod exec;
 mod finish;
 mod list;
@@ -23,6 +24,7 @@ use grove_model::{Codebase, Environment};
 use grove_store::Store;
 
 use super::{CliContext, CommandResult};
+use crate::words;
 
 #[derive(Debug, Subcommand)]
 pub enum WorktreeCommand {
@@ -34,6 +36,8 @@ pub enum WorktreeCommand {
     Show(WorktreeSelector),
     /// Print the path of a worktree, as in `cd "$(grove worktree path NAME)"`
     Path(WorktreeSelector),
+    /// Show what was changed since the work began, with untracked files
+    Diff(diff::WorktreeDiffArgs),
     /// Run a command inside a worktree
     Exec(exec::ExecArgs),
     /// Adopt a worktree that Grovekeeper did not create
@@ -80,6 +84,7 @@ pub async fn run(context: &CliContext, command: WorktreeCommand) -> CommandResul
         WorktreeCommand::List(args) => list::run(context, &args).await,
         WorktreeCommand::Show(named) => show::run(context, &named).await,
         WorktreeCommand::Path(named) => path::run(context, &named).await,
+        WorktreeCommand::Diff(args) => diff::run(context, &args).await,
         WorktreeCommand::Exec(args) => exec::run(context, args).await,
         WorktreeCommand::Adopt(args) => adopt::run(context, &args).await,
         WorktreeCommand::Remove(args) => remove::run(context, &args).await,
@@ -104,5 +109,5 @@ async fn view_of(
     environment: Environment,
 ) -> Result<EnvironmentView, Problem> {
     let mut views = context.environments_in(store).views_of(codebase, vec![environment]).await?;
-    views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))
+    views.pop().ok_or_else(words::environment_gone)
 }

@@ -34,7 +34,7 @@ pub async fn run(context: &CliContext, args: &OrphansArgs) -> CommandResult {
             ]);
         }
         table.print_table();
-        output::print_line("They are left alone. `grove worktree adopt PATH` takes one over.");
+        output::print_text(&"They are left alone. `grove worktree adopt PATH` takes one over.".into());
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

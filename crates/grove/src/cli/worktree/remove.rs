@@ -9,7 +9,7 @@ use grove_git::removal::BranchFate;
 use grove_model::{Codebase, Environment, Moment};
 
 use super::{CliContext, CommandResult, WorktreeSelector};
-use crate::api_json::{plan_json, removable_of, removed_json};
+use crate::api_json::{RemovalPlanJson, RemovedJson, removable_of};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub async fn run(context: &CliContext, args: &WorktreeRemoveArgs) -> CommandResu
         sweep_in_background(&codebase);
     }
     if context.json {
-        output::print_json(&removed_json(&removed));
+        output::print_json(&RemovedJson::from(&removed));
     } else {
         print_removed(&environment, &removed, context.settings.trash_keep_days());
     }
@@ -53,15 +53,13 @@ pub async fn run(context: &CliContext, args: &WorktreeRemoveArgs) -> CommandResu
 }
 
 pub fn print_removed(environment: &Environment, removed: &RemoveOutcome, days: u64) {
-    done::describe_removed(environment.branch.as_str(), removed, days)
-        .iter()
-        .for_each(|line| output::print_sentence(line));
+    done::describe_removed(environment.branch.as_str(), removed, days).iter().for_each(output::print_text);
 }
 
 /// Prints the plan: every question with its answer.
 fn print_plan(context: &CliContext, environment: &Environment, plan: &RemovalPlan, force: bool) {
     if context.json {
-        output::print_json(&plan_json(environment, plan, force));
+        output::print_json(&RemovalPlanJson::new(environment, plan, force));
         return;
     }
     let removable = removable_of(plan);
@@ -80,19 +78,20 @@ fn print_plan(context: &CliContext, environment: &Environment, plan: &RemovalPla
         output::print_line(&format!("{branch} would not be removed:"));
         for (question, answer) in &against {
             let reason = words::describe_reason(*question, answer, environment.branch.as_str());
-            output::print_line(&format!("  - {} {}", reason.message, output::style_dim(&reason.hint)));
+            let hint = output::style_dim(&reason.hint.for_terminal());
+            output::print_line(&format!("  - {} {hint}", reason.message.for_terminal()));
         }
     }
-    output::print_sentence(&match removable.branch_fate() {
+    output::print_text(&match removable.branch_fate() {
         BranchFate::Goes { .. } => {
-            format!("The branch `{}` would go too: everything on it is elsewhere.", environment.branch)
+            format!("The branch `{}` would go too: everything on it is elsewhere.", environment.branch).into()
         }
         fate => done::branch_words(environment.branch.as_str(), fate),
     });
     if let Some(words) = done::folders_planned(removable.regenerable_folders(), context.settings.regenerable_keep()) {
-        output::print_line(&words);
+        output::print_text(&words);
         for folder in removable.regenerable_folders() {
-            output::print_sentence(&format!("  - {}", done::folder_words(&folder.path, folder.bytes)));
+            output::print_text(&format!("  - {}", done::folder_words(&folder.path, folder.bytes)).into());
         }
     }
 }

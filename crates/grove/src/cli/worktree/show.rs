@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::{CliContext, CommandResult, WorktreeSelector, view_of};
+use crate::api_json::WorktreeJson;
 use crate::output;
 
 pub async fn run(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
@@ -10,12 +11,13 @@ pub async fn run(context: &CliContext, named: &WorktreeSelector) -> CommandResul
     let (codebase, environment) = context.resolve_environment(&store, named.codebase.as_deref(), &named.name).await?;
     let view = view_of(context, &store, &codebase, environment).await?;
     if context.json {
-        output::print_json(&view);
+        output::print_json(&WorktreeJson::from(view));
     } else {
         let count = |name: &str, count: Option<u64>| count.map(|n| format!("{n} {name}")).unwrap_or_default();
         let short = |sha: &Option<String>| sha.as_deref().map(|sha| sha[..7].to_owned()).unwrap_or_default();
         output::print_fields(&[
             ("branch", view.branch.clone()),
+            ("title", view.title.clone().unwrap_or_default()),
             ("state", output::style_state(view.state)),
             ("work", format!("{} {}", view.workflow_type, view.workflow_id)),
             ("codebase", view.codebase.clone()),

@@ -6,7 +6,7 @@ use grove_environments::remove::RestoredEnvironment;
 use grove_environments::words::done;
 
 use super::{CliContext, CommandResult, WorktreeSelector, view_of};
-use crate::api_json::with_folders;
+use crate::api_json::{HibernatedWorktreeJson, RestoredWorktreeJson};
 use crate::output;
 
 pub async fn run_hibernate(context: &CliContext, named: &WorktreeSelector) -> CommandResult {
@@ -19,9 +19,9 @@ pub async fn run_hibernate(context: &CliContext, named: &WorktreeSelector) -> Co
     let words = done::describe_hibernated(&slept);
     let view = view_of(context, &store, &codebase, slept.environment).await?;
     if context.json {
-        output::print_json(&with_folders(&view, "regenerable", &slept.regenerable)?);
+        output::print_json(&HibernatedWorktreeJson::new(view, &slept.regenerable));
     } else {
-        words.iter().for_each(|line| output::print_sentence(line));
+        words.iter().for_each(output::print_text);
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
@@ -36,11 +36,11 @@ pub async fn run_wake(context: &CliContext, named: &WorktreeSelector) -> Command
     let RestoredEnvironment { environment, gone } = woken?;
     let view = view_of(context, &store, &codebase, environment).await?;
     if context.json {
-        output::print_json(&with_folders(&view, "regenerable_gone", &gone)?);
+        output::print_json(&RestoredWorktreeJson::new(view, &gone));
     } else {
-        output::print_line(&format!("`{}` is awake.", view.branch));
+        output::print_text(&format!("`{}` is awake.", view.branch).into());
         output::print_fields(&[("path", view.path.display().to_string())]);
-        done::folders_gone(&gone).iter().for_each(|line| output::print_sentence(line));
+        done::folders_gone(&gone).iter().for_each(output::print_text);
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

@@ -18,7 +18,7 @@ pub async fn run(context: &CliContext, named: &WorktreeSelector) -> CommandResul
     if context.json {
         output::print_json(&json!({ "from": synced.from, "at": synced.at, "changed": synced.changed }));
     } else {
-        output::print_sentence(&done::describe_synced(&synced));
+        output::print_text(&done::describe_synced(&synced));
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

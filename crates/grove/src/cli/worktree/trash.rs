@@ -9,7 +9,7 @@ use grove_model::{Moment, human_size};
 use serde_json::{Value, json};
 
 use super::{CliContext, CommandResult, WorktreeSelector};
-use crate::api_json::folders_json;
+use crate::api_json::TrashedFolderJson;
 use crate::output::{self, OutputTable};
 
 #[derive(Debug, Subcommand)]
@@ -62,7 +62,7 @@ async fn list_trash(context: &CliContext, which: &TrashArgs) -> CommandResult {
             ]);
         }
         table.print_table();
-        output::print_line("`grove worktree undo NAME` brings one back.");
+        output::print_text(&"`grove worktree undo NAME` brings one back.".into());
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
@@ -97,7 +97,7 @@ async fn show_trashed(context: &CliContext, named: &WorktreeSelector) -> Command
             let words = done::folder_words(&folder.path, folder.bytes);
             let until = done::format_to_minute(folder.kept_until);
             let state = if folder.gone { "gone".to_owned() } else { format!("kept until {until}") };
-            output::print_sentence(&format!("  - {words}: {state}"));
+            output::print_text(&format!("  - {words}: {state}").into());
         }
     }
     store.close().await;
@@ -117,7 +117,7 @@ async fn drop_one(context: &CliContext, named: &WorktreeSelector) -> CommandResu
     if context.json {
         output::print_json(&json!({ "dropped": item.environment.id, "branch": item.environment.branch.to_string() }));
     } else {
-        output::print_line(&format!("`{}` is gone for good.", item.environment.branch));
+        output::print_text(&format!("`{}` is gone for good.", item.environment.branch).into());
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)
@@ -153,7 +153,7 @@ fn in_json(item: &TrashItem) -> Value {
         "undo_until": item.undo_until,
         "compacted": item.compacted,
         "size_bytes": item.bytes,
-        "regenerable": folders_json(&item.regenerable),
+        "regenerable": TrashedFolderJson::list(&item.regenerable),
     })
 }
 

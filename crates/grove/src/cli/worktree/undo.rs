@@ -7,7 +7,7 @@ use grove_environments::remove::trash::find_latest;
 use grove_environments::words::done;
 
 use super::{CliContext, CommandResult, view_of};
-use crate::api_json::with_folders;
+use crate::api_json::RestoredWorktreeJson;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -33,11 +33,11 @@ pub async fn run(context: &CliContext, args: &UndoArgs) -> CommandResult {
     let RestoredEnvironment { environment, gone } = restored?;
     let view = view_of(context, &store, &codebase, environment).await?;
     if context.json {
-        output::print_json(&with_folders(&view, "regenerable_gone", &gone)?);
+        output::print_json(&RestoredWorktreeJson::new(view, &gone));
     } else {
-        output::print_line(&format!("Brought back {}.", output::style_strong(&format!("`{}`", view.branch))));
+        output::print_text(&format!("Brought back `{}`.", view.branch).into());
         output::print_fields(&[("path", view.path.display().to_string())]);
-        done::folders_gone(&gone).iter().for_each(|line| output::print_sentence(line));
+        done::folders_gone(&gone).iter().for_each(output::print_text);
     }
     store.close().await;
     Ok(ExitCode::SUCCESS)

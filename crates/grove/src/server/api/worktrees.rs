@@ -2,54 +2,68 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::Json;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use grove_conversations::conversations::ConversationEvent;
 use grove_environments::create::{self, CreateHints, CreateRequest, EnvironmentCreator};
 use grove_environments::error;
 use grove_environments::inspect::find::find_by_name;
 use grove_environments::inspect::list::EnvironmentView;
-use grove_environments::problem::Problem;
-use grove_environments::remove::{
-    HibernatedEnvironment, RemovalRequester, RemoveOptions, RestoredEnvironment, TrashedFolder,
-};
 use grove_model::{BranchName, Codebase, Environment, EnvironmentId, PullRequestHead, Work, WorkKind};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::super::ServerState;
 use super::super::body::JsonBody;
-use super::super::fault::{HttpError, bad_query};
+use super::super::fault::HttpError;
+use super::super::openapi::{AccessErrors, BodyErrors, WorktreeErrors};
+use super::super::query::QueryParams;
+use super::super::trace::record_environment;
+use crate::api_json::{ErrorJson, WorktreeJson, work_kinds};
+use crate::words;
 
-pub fn routes() -> Router<Arc<ServerState>> {
-    Router::new()
-        .route("/api/worktrees", get(list_worktrees).post(create_worktree))
-        .route("/api/worktrees/{id}", get(show_worktree).delete(remove_worktree))
-        .route("/api/worktrees/{id}/plan", get(show_removal_plan))
-        .route("/api/worktrees/{id}/undo", post(undo_removal))
-        .route("/api/worktrees/{id}/hibernate", post(hibernate_worktree))
-        .route("/api/worktrees/{id}/wake", post(wake_worktree))
-        .route("/api/worktrees/{id}/finish", post(finish_worktree))
-        .route("/api/worktrees/{id}/abort", post(abort_worktree))
+pub fn routes() -> OpenApiRouter<Arc<ServerState>> {
+    OpenApiRouter::default().routes(routes!(list_worktrees, create_worktree)).routes(routes!(show_worktree))
 }
 
-type SharedState = State<Arc<ServerState>>;
+/// The worktree that a path names.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct WorktreePath {
+    /// An id, a branch or a work such as issue-42.
+    pub id: String,
+}
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct ListWorktreesQuery {
+    /// Only those of this codebase.
     codebase: Option<String>,
+    /// Also those that were removed.
     #[serde(default)]
     all: bool,
 }
 
+/// Lists the worktrees.
+#[utoipa::path(
+    get,
+    path = "/api/worktrees",
+    tag = "worktrees",
+    params(ListWorktreesQuery),
+    responses(
+        (status = 200, description = "The worktrees of all codebases, or of one.", body = Vec<WorktreeJson>),
+        (status = 400, description = "The query cannot be read.", body = ErrorJson),
+        (status = 404, description = "No codebase has this name.", body = ErrorJson),
+        AccessErrors,
+    ),
+)]
 async fn list_worktrees(
-    State(app): SharedState,
-    query: Result<Query<ListWorktreesQuery>, QueryRejection>,
-) -> Result<Json<Vec<EnvironmentView>>, HttpError> {
-    let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
+    State(app): State<Arc<ServerState>>,
+    QueryParams(which): QueryParams<ListWorktreesQuery>,
+) -> Result<Json<Vec<WorktreeJson>>, HttpError> {
     let codebases = match &which.codebase {
         Some(name) => vec![app.conversations.codebases.find_codebase(name).await?],
         None => app.conversations.store.list_codebases().await?,
@@ -58,22 +72,44 @@ async fn list_worktrees(
     for codebase in &codebases {
         views.extend(app.conversations.environments.environment_views(codebase, which.all).await?);
     }
-    Ok(Json(views))
+    Ok(Json(views.into_iter().map(WorktreeJson::from).collect()))
 }
 
-#[derive(Deserialize)]
+/// The work that a worktree is requested for: `name`, or `kind` and `id`.
+#[derive(Deserialize, ToSchema)]
 struct CreateWorktreeBody {
+    /// The name of the codebase; needed only if there are several.
     codebase: Option<String>,
+    /// The branch, and the name of the task unless `kind` and `id` are given.
     name: Option<String>,
+    /// The kind of the work.
+    #[schema(schema_with = work_kinds, required = false)]
     kind: Option<WorkKind>,
+    /// The number of the issue or pull request, or the text of the thread or task.
     id: Option<String>,
+    /// The branch, tag or commit to start from.
     from: Option<String>,
 }
 
+/// Creates a worktree for a piece of work, or finds the one that it has.
+#[utoipa::path(
+    post,
+    path = "/api/worktrees",
+    tag = "worktrees",
+    request_body = CreateWorktreeBody,
+    responses(
+        (status = 201, description = "The worktree of the work.", body = WorktreeJson),
+        (status = 404, description = "No codebase has this name.", body = ErrorJson),
+        (status = 409, description = "It was not created, and why.", body = ErrorJson),
+        (status = 507, description = "The disk is full.", body = ErrorJson),
+        BodyErrors,
+        AccessErrors,
+    ),
+)]
 async fn create_worktree(
-    State(app): SharedState,
+    State(app): State<Arc<ServerState>>,
     JsonBody(wanted): JsonBody<CreateWorktreeBody>,
-) -> Result<(StatusCode, Json<EnvironmentView>), HttpError> {
+) -> Result<(StatusCode, Json<WorktreeJson>), HttpError> {
     let codebase = app.conversations.codebases.only_or_named(wanted.codebase.as_deref()).await?;
     let branch = wanted.name.as_deref().map(BranchName::parse).transpose()?;
     let work = match (wanted.kind, wanted.id.as_deref(), &branch) {
@@ -83,16 +119,13 @@ async fn create_worktree(
             Work::from_kind(kind, id, PullRequestHead::known_by(of_pull_request, None, false))?
         }
         (None, None, Some(name)) => Work::for_task(name.as_str())?,
-        _ => {
-            let problem =
-                Problem::new("bad_request", "It is not said which work it is for.", "Give `name`, or `kind` and `id`.");
-            return Err(problem.into());
-        }
+        _ => return Err(words::no_work_named().into()),
     };
     let by = EnvironmentCreator { platform: Some("web".to_owned()), user: None };
     let wish = CreateRequest { work, branch, from: wanted.from, hints: CreateHints::default(), conversation: None, by };
     let environments = &app.conversations.environments;
     let outcome = environments.create_environment(&codebase, &wish).await?;
+    record_environment(outcome.environment.id);
     let view = match &outcome.how {
         create::CreateMethod::Created(new) => {
             environments.view_of_new(&codebase, &outcome.environment, new.facts.clone()).await?
@@ -100,11 +133,17 @@ async fn create_worktree(
         _ => view_of(&app, &codebase, outcome.environment).await?,
     };
     app.conversations.tell_watchers(ConversationEvent::Worktrees);
-    Ok((StatusCode::CREATED, Json(view)))
+    Ok((StatusCode::CREATED, Json(view.into())))
 }
 
 /// Returns the environment with this id, also a removed one.
 pub async fn resolve_environment(app: &ServerState, id: &str) -> Result<(Codebase, Environment), HttpError> {
+    let (codebase, environment) = find_environment(app, id).await?;
+    record_environment(environment.id);
+    Ok((codebase, environment))
+}
+
+async fn find_environment(app: &ServerState, id: &str) -> Result<(Codebase, Environment), HttpError> {
     let store = &app.conversations.store;
     let environment = match id.parse::<EnvironmentId>() {
         Ok(id) => store.find_environment(id).await?,
@@ -138,120 +177,27 @@ pub async fn resolve_environment(app: &ServerState, id: &str) -> Result<(Codebas
     }
 }
 
-async fn view_of(
+pub(super) async fn view_of(
     app: &ServerState,
     codebase: &Codebase,
     environment: Environment,
 ) -> Result<EnvironmentView, HttpError> {
     let mut views = app.conversations.environments.views_of(codebase, vec![environment]).await?;
-    Ok(views.pop().ok_or_else(|| Problem::new("not_found", "The environment is gone.", "Try again."))?)
+    Ok(views.pop().ok_or_else(words::environment_gone)?)
 }
 
-async fn show_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<EnvironmentView>, HttpError> {
+/// Shows a worktree.
+#[utoipa::path(
+    get,
+    path = "/api/worktrees/{id}",
+    tag = "worktrees",
+    params(WorktreePath),
+    responses((status = 200, description = "The worktree.", body = WorktreeJson), WorktreeErrors),
+)]
+async fn show_worktree(
+    State(app): State<Arc<ServerState>>,
+    Path(WorktreePath { id }): Path<WorktreePath>,
+) -> Result<Json<WorktreeJson>, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
-    Ok(Json(view_of(&app, &codebase, environment).await?))
-}
-
-#[derive(Deserialize)]
-struct ForceQuery {
-    #[serde(default)]
-    force: bool,
-}
-
-async fn remove_worktree(
-    State(app): SharedState,
-    Path(id): Path<String>,
-    query: Result<Query<ForceQuery>, QueryRejection>,
-) -> Result<Json<Value>, HttpError> {
-    let Query(ForceQuery { force }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let wish = RemoveOptions { force, ..RemoveOptions::default() };
-    let removed = app.conversations.environments.remove_environment(&codebase, &environment, &wish).await?;
-    app.conversations.tell_watchers(ConversationEvent::Worktrees);
-    Ok(Json(crate::api_json::removed_json(&removed)))
-}
-
-/// Shows the effects of a removal, and the reasons against it.
-async fn show_removal_plan(
-    State(app): SharedState,
-    Path(id): Path<String>,
-    query: Result<Query<ForceQuery>, QueryRejection>,
-) -> Result<Json<Value>, HttpError> {
-    let Query(ForceQuery { force }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let plan = app.conversations.environments.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
-    Ok(Json(crate::api_json::plan_json(&environment, &plan, force)))
-}
-
-async fn undo_removal(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
-    let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let RestoredEnvironment { environment, gone } =
-        app.conversations.environments.undo_removal(&codebase, &environment).await?;
-    respond_with_change(&app, &codebase, environment, "regenerable_gone", &gone).await
-}
-
-async fn hibernate_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
-    let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let HibernatedEnvironment { environment, regenerable } =
-        app.conversations.environments.hibernate_environment(&codebase, &environment).await?;
-    respond_with_change(&app, &codebase, environment, "regenerable", &regenerable).await
-}
-
-async fn wake_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
-    let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let RestoredEnvironment { environment, gone } =
-        app.conversations.environments.wake_environment(&codebase, &environment).await?;
-    respond_with_change(&app, &codebase, environment, "regenerable_gone", &gone).await
-}
-
-async fn respond_with_change(
-    app: &ServerState,
-    codebase: &Codebase,
-    environment: Environment,
-    key: &str,
-    folders: &[TrashedFolder],
-) -> Result<Json<Value>, HttpError> {
-    app.conversations.tell_watchers(ConversationEvent::Worktrees);
-    let view = view_of(app, codebase, environment).await?;
-    Ok(Json(crate::api_json::with_folders(&view, key, folders)?))
-}
-
-#[derive(Default, Deserialize)]
-struct FinishQuery {
-    method: Option<String>,
-    branch: Option<String>,
-}
-
-async fn finish_worktree(
-    State(app): SharedState,
-    Path(id): Path<String>,
-    query: Result<Query<FinishQuery>, QueryRejection>,
-) -> Result<Json<Value>, HttpError> {
-    let Query(how) = query.map_err(|rejection| bad_query(&rejection))?;
-    let method = how.method.as_deref().map(str::parse).transpose()?;
-    let method = method.unwrap_or(app.conversations.settings.finish_method());
-    let branch = how.branch.as_deref().map(BranchName::parse).transpose();
-    let branch = branch.map_err(|error| Problem::new("usage", format!("{error}."), "Name a branch in `branch`."))?;
-    let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let environments = &app.conversations.environments;
-    let (finished, removed) = environments
-        .finish_environment(&codebase, &environment, method, branch.as_ref(), RemovalRequester::Person)
-        .await?;
-    app.conversations.tell_watchers(ConversationEvent::Worktrees);
-    // A merge counts, also if the worktree has to stay.
-    let mut answer = match removed {
-        Ok(removed) => crate::api_json::removed_json(&removed),
-        Err(error) => json!({ "removed": false, "branch_kept": true, "error": Problem::from(error) }),
-    };
-    answer["merged_into"] = json!(finished.base.to_string());
-    answer["commit"] = json!(finished.commit);
-    answer["updated_checkouts"] = json!(finished.updated);
-    Ok(Json(answer))
-}
-
-async fn abort_worktree(State(app): SharedState, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
-    let (codebase, environment) = resolve_environment(&app, &id).await?;
-    let removed = app.conversations.environments.abort_environment(&codebase, &environment).await?;
-    app.conversations.tell_watchers(ConversationEvent::Worktrees);
-    Ok(Json(crate::api_json::removed_json(&removed)))
+    Ok(Json(view_of(&app, &codebase, environment).await?.into()))
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::routing::get;
-use grove_environments::problem::Problem;
 use maud::{Markup, html};
 
 use super::super::ServerState;
-use super::super::api::conversations::{ConversationLine, load_history};
-use super::super::fault::{HttpError, bad_query};
+use super::super::api::conversations::{ConversationHistory, is_shell, load_history};
+use super::super::fault::HttpError;
+use super::super::query::QueryParams;
+use super::super::trace::record_conversation;
 use super::{ConversationQuery, WEB_PLATFORM, text, time};
+use crate::api_json::{ChoiceJson, ConversationLineJson, LineKind};
+use crate::words;
 
 /// The number of latest lines that are shown.
 const MAX_SHOWN_LINES: usize = 200;
@@ -23,32 +25,78 @@ pub fn routes() -> Router<Arc<ServerState>> {
 
 async fn show_chat(
     State(app): State<Arc<ServerState>>,
-    query: Result<Query<ConversationQuery>, QueryRejection>,
+    QueryParams(ConversationQuery { c, .. }): QueryParams<ConversationQuery>,
 ) -> Result<Markup, HttpError> {
-    let Query(ConversationQuery { c }) = query.map_err(|rejection| bad_query(&rejection))?;
-    let id = c.ok_or_else(|| Problem::new("bad_request", "It is not said which conversation.", "Give `c`."))?;
-    render_log(&app, &id).await
+    let id = c.ok_or_else(words::no_conversation_named)?;
+    Ok(render_log(&app, &id).await?.html)
 }
 
-/// Renders the conversation. `data-busy` and `data-answers` tell the script when the live bubble is done.
-pub async fn render_log(app: &ServerState, id: &str) -> Result<Markup, HttpError> {
-    let (idle, lines) = load_history(app, id, Some(WEB_PLATFORM)).await?;
-    let shell = is_shell(app, id).await?;
-    let answers = lines.iter().filter(|line| line.kind == "answer").count();
+/// A rendered conversation, and what the composer below it needs to know.
+pub struct ChatLog {
+    pub html: Markup,
+    pub title: Option<String>,
+    /// The name of the conversation's codebase.
+    pub codebase: Option<String>,
+    /// The last answer asks for the codebase, with buttons.
+    pub asks: bool,
+}
+
+/// Renders the conversation. `data-busy` and `data-answers` tell the script when the live bubble is done,
+/// `data-codebase` and `data-asks` whether the composer offers the codebases.
+pub async fn render_log(app: &ServerState, id: &str) -> Result<ChatLog, HttpError> {
+    record_conversation(id);
+    let ConversationHistory { idle, lines, conversation } = load_history(app, id, Some(WEB_PLATFORM)).await?;
+    let codebase = match &conversation {
+        Some(conversation) => app.conversations.codebase_of(conversation).await?,
+        None => None,
+    };
+    let shell = is_shell(app, conversation.as_ref()).await?;
+    let codebase = codebase.map(|codebase| codebase.name);
+    let asks = codebase.is_none() && lines.last().is_some_and(|line| line.choice.is_some());
+    let answers = lines.iter().filter(|line| line.kind == LineKind::Answer).count();
     let left_out = lines.len().saturating_sub(MAX_SHOWN_LINES);
     if lines.is_empty() {
-        return render_empty_log(app, shell).await;
+        return Ok(ChatLog { html: render_empty_log(app, shell).await?, title: None, codebase, asks });
     }
-    Ok(html! {
+    let last = lines.len() - 1;
+    let html = html! {
         @if left_out > 0 { p class="dim" { "The first " (left_out) " lines are not shown here." } }
-        ol class={ "log" @if shell { " shell" } } data-busy=(!idle) data-answers=(answers) {
-            @for line in &lines[left_out..] { (render_line(line, shell)) }
+        ol class={ "log" @if shell { " shell" } } data-busy=(!idle) data-answers=(answers)
+            data-codebase=(codebase.as_deref().unwrap_or_default()) data-asks=(asks) {
+            @for (index, line) in lines.iter().enumerate().skip(left_out) {
+                @match &line.choice {
+                    Some(choice) if asks && index == last => (render_choice(line, choice)),
+                    _ => (render_line(line, shell)),
+                }
+            }
         }
-    })
+    };
+    Ok(ChatLog { html, title: conversation.and_then(|conversation| conversation.title), codebase, asks })
 }
 
-fn render_line(line: &ConversationLine, shell: bool) -> Markup {
-    let class = if line.role == "user" { "user" } else { line.kind };
+/// Renders a question that waits for its answer: a button for each option.
+fn render_choice(line: &ConversationLineJson, choice: &ChoiceJson) -> Markup {
+    html! {
+        li class="line answer" {
+            p class="who" { "Grovekeeper · " (time::render_ago(line.timestamp)) }
+            div class="said" {
+                p { (choice.question) }
+                div class="options" role="group" aria-label=(choice.question) {
+                    @for (index, option) in choice.options.iter().enumerate() {
+                        button type="button" class="button" id={ "option-" (index) } data-option=(option) { (option) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn render_line(line: &ConversationLineJson, shell: bool) -> Markup {
+    let class = match line.kind {
+        LineKind::Message => "user",
+        LineKind::Notice => "notice",
+        LineKind::Answer => "answer",
+    };
     html! {
         li class={ "line " (class) } {
             @if class == "notice" {
@@ -58,22 +106,17 @@ fn render_line(line: &ConversationLine, shell: bool) -> Markup {
                     @if class == "user" { "You" } @else { "Grovekeeper" }
                     " · " (time::render_ago(line.timestamp))
                 }
-                // In a shell, backticks are commands.
-                div class="said" { @if shell && class == "user" { p { (line.message) } } @else { (text::render_message(&line.message)) } }
+                div class="said" {
+                    @match line.kind {
+                        // In a shell, backticks are commands.
+                        LineKind::Message if shell => p { (line.message) },
+                        LineKind::Answer if !shell => (text::render_answer(&line.message)),
+                        _ => (text::render_message(&line.message)),
+                    }
+                }
             }
         }
     }
-}
-
-/// Tells whether messages go to the shell, whose answers need a fixed-width font.
-async fn is_shell(app: &ServerState, id: &str) -> Result<bool, HttpError> {
-    let known = app.conversations.store.conversations_called(id).await?;
-    let conversation = known.into_iter().find(|conversation| conversation.platform == WEB_PLATFORM);
-    let mut wanted = conversation.as_ref().and_then(|conversation| conversation.agent.clone());
-    if let (None, Some(conversation)) = (&wanted, &conversation) {
-        wanted = app.conversations.codebase_of(conversation).await?.and_then(|codebase| codebase.ai_assistant_type);
-    }
-    Ok(app.conversations.agents.choose_agent(wanted.as_deref(), WEB_PLATFORM).is_ok_and(|agent| agent.name() == "sh"))
 }
 
 /// Renders a conversation without messages: suggestions for the first message.
@@ -81,7 +124,7 @@ async fn render_empty_log(app: &ServerState, shell: bool) -> Result<Markup, Http
     let codebases = app.conversations.store.list_codebases().await?;
     let first = if shell { "git log --oneline -3" } else { "What is this project about?" };
     Ok(html! {
-        div class="empty" data-busy="false" data-answers="0" {
+        div class="empty" data-busy="false" data-answers="0" data-codebase="" data-asks="false" {
             h2 { "What would you like to do?" }
             @if codebases.is_empty() {
                 p { "No repository is registered yet. Name one, by path or address:" }
@@ -92,7 +135,6 @@ async fn render_empty_log(app: &ServerState, shell: bool) -> Result<Markup, Http
                     @if shell { "No agent is configured, so what you type runs in a shell there." }
                 }
                 p class="try" { "Try: " code { (first) } }
-                @if codebases.len() > 1 { p class="dim" { code { "/codebase NAME" } " chooses the repository." } }
             }
             p class="dim" { code { "/help" } " lists all commands." }
         }

@@ -32,7 +32,8 @@ pub fn render_bare_page(title: &str, more: &Markup, body: &Markup) -> Markup {
     }
 }
 
-pub fn render_page(conversation: &str, body: &Markup) -> Markup {
+pub fn render_page(conversation: &str, title: Option<&str>, body: &Markup) -> Markup {
+    let title = title.map(|title| format!("{title} · Grovekeeper")).unwrap_or_else(|| "Grovekeeper".to_owned());
     let scripts = html! {
         meta name="htmx-config" content=(HTMX_CONFIG);
         script src="/assets/htmx.min.js" defer {}
@@ -41,7 +42,7 @@ pub fn render_page(conversation: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            (render_head("Grovekeeper", &scripts))
+            (render_head(&title, &scripts))
             body data-conversation=(conversation) { (body) }
         }
     }

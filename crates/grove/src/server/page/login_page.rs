@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
-use super::{layout, text};
+use super::{codebase_query, layout, text};
 
 /// Tells whether a browser opens a page: then the request asks for HTML by name.
 pub fn is_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
@@ -15,10 +15,11 @@ pub fn is_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
         && html.into_iter().any(|kinds| kinds.contains("text/html"))
 }
 
-/// Sends a browser that was just granted access on to the page.
-pub fn render_logged_in() -> Markup {
-    let on = html! { meta http-equiv="refresh" content="0; url=/"; };
-    layout::render_bare_page("Grovekeeper", &on, &html! { main class="door" { a href="/" { "Open the page" } } })
+/// Sends a browser that was just granted access on to the page, at the codebase that the link named.
+pub fn render_logged_in(codebase: Option<&str>) -> Markup {
+    let address = format!("/{}", codebase.map(codebase_query).unwrap_or_default());
+    let on = html! { meta http-equiv="refresh" content={ "0; url=" (address) }; };
+    layout::render_bare_page("Grovekeeper", &on, &html! { main class="door" { a href=(address) { "Open the page" } } })
 }
 
 /// Refuses a browser that has neither the cookie nor the token.

@@ -4,8 +4,8 @@
 //! stream and the keyboard. Messages are sent through the JSON API, as all other clients send them.
 //!
 //! * [`home`]: the page; [`layout`]: the frame of every page
-//! * [`chat`], [`conversations`], [`worktrees`], [`removal`]: its fragments
-//! * [`text`]: messages as HTML, with everything that the sender wrote escaped
+//! * [`chat`], [`conversations`], [`worktrees`], [`diff`], [`removal`], [`settings`]: its fragments
+//! * [`markdown`]: answers as HTML; [`text`]: all other messages, with everything that the sender wrote escaped
 //! * [`time`]: times as `3 min ago`
 //! * [`login_page`]: pages for a browser without access
 //! * [`assets`], [`headers`]: files, and the headers of every answer
@@ -13,11 +13,14 @@
 mod assets;
 mod chat;
 mod conversations;
+mod diff;
 pub mod headers;
 mod home;
 mod layout;
 pub mod login_page;
+mod markdown;
 mod removal;
+mod settings;
 mod text;
 mod time;
 mod worktrees;
@@ -38,7 +41,9 @@ pub fn routes() -> Router<Arc<ServerState>> {
         .merge(chat::routes())
         .merge(conversations::routes())
         .merge(worktrees::routes())
+        .merge(diff::routes())
         .merge(removal::routes())
+        .merge(settings::routes())
 }
 
 /// Routes that need no access: files that are the same for all users, so that the page for a browser without
@@ -51,16 +56,22 @@ pub fn open_routes() -> Router<Arc<ServerState>> {
 #[derive(Deserialize)]
 struct ConversationQuery {
     c: Option<String>,
+    /// The codebase that a new conversation is about.
+    codebase: Option<String>,
 }
 
 /// Returns the address of a conversation.
 fn address_of(conversation: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let encoded = conversation.bytes().map(|byte| match byte {
-        byte if plain(byte) => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    });
-    format!("/?c={}", encoded.collect::<String>())
+    format!("/{}", page_query(&[("c", conversation)]))
+}
+
+/// Returns the query of the page that opens a codebase: its last conversation, or a new one.
+pub fn codebase_query(codebase: &str) -> String {
+    page_query(&[("codebase", codebase)])
+}
+
+fn page_query(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::for_suffix("?".to_owned(), 1).extend_pairs(pairs).finish()
 }
 
 #[cfg(test)]
@@ -68,6 +79,7 @@ mod tests {
     #[test]
     fn any_conversation_has_an_address() {
         assert_eq!(super::address_of("web-1a"), "/?c=web-1a");
-        assert_eq!(super::address_of("a&b=\"é"), "/?c=a%26b%3D%22%C3%A9");
+        assert_eq!(super::address_of("a&b=\"é +"), "/?c=a%26b%3D%22%C3%A9+%2B");
+        assert_eq!(super::codebase_query("acme/app"), "?codebase=acme%2Fapp");
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::routing::{delete, get, post};
 use grove_conversations::conversations::ConversationEvent;
 use grove_environments::remove::{
@@ -21,7 +20,8 @@ use serde_json::json;
 
 use super::super::ServerState;
 use super::super::api::worktrees::resolve_environment;
-use super::super::fault::{HttpError, bad_query};
+use super::super::fault::HttpError;
+use super::super::query::QueryParams;
 use super::text;
 
 pub fn routes() -> Router<Arc<ServerState>> {
@@ -35,7 +35,7 @@ pub fn routes() -> Router<Arc<ServerState>> {
 async fn show_removal_plan(State(app): State<Arc<ServerState>>, Path(id): Path<String>) -> Result<Markup, HttpError> {
     let (codebase, environment) = resolve_environment(&app, &id).await?;
     let plan = app.conversations.environments.plan_removal(&codebase, &environment, &RemovalRequester::Person).await?;
-    let days = app.conversations.settings.trash_keep_days();
+    let days = app.conversations.settings.current().trash_keep_days();
     let (title, words, buttons) = match &plan {
         RemovalPlan::Gone => (
             "Forget",
@@ -48,7 +48,7 @@ async fn show_removal_plan(State(app): State<Arc<ServerState>>, Path(id): Path<S
             render_remove_button(&environment, "Release", false, None),
         ),
         RemovalPlan::Remove(removable) => {
-            let keep = app.conversations.settings.regenerable_keep();
+            let keep = app.conversations.settings.current().regenerable_keep();
             (
                 "Remove",
                 render_consequences(&environment, removable, days, keep),
@@ -84,14 +84,14 @@ fn render_consequences(
             ul class="reasons" {
                 @for (question, answer) in &against {
                     @let reason = words::describe_reason(*question, answer, branch);
-                    li { (text::render_sentence(&reason.message)) " " span class="dim" { (text::render_sentence(&reason.hint)) } }
+                    li { (text::render_sentence(reason.message.as_str())) " " span class="dim" { (text::render_sentence(reason.hint.as_str())) } }
                 }
             }
         }
         p {
             @match removable.branch_fate() {
                 BranchFate::Goes { .. } => "The branch goes too: everything on it is elsewhere.",
-                fate => (text::render_sentence(&branch_words(branch, fate))),
+                fate => (text::render_sentence(branch_words(branch, fate).as_str())),
             }
         }
         p { "It is kept for " (days) " days and can be undone." }
@@ -150,14 +150,13 @@ struct RemovalQuery {
 async fn remove_worktree(
     State(app): State<Arc<ServerState>>,
     Path(id): Path<String>,
-    query: Result<Query<RemovalQuery>, QueryRejection>,
+    QueryParams(RemovalQuery { force, seen }): QueryParams<RemovalQuery>,
 ) -> Result<Markup, HttpError> {
-    let Query(RemovalQuery { force, seen }) = query.map_err(|rejection| bad_query(&rejection))?;
     let (codebase, environment) = resolve_environment(&app, &id).await?;
     let wish = RemoveOptions { force, seen, ..RemoveOptions::default() };
     let removed = app.conversations.environments.remove_environment(&codebase, &environment, &wish).await?;
     app.conversations.tell_watchers(ConversationEvent::Worktrees);
-    let days = app.conversations.settings.trash_keep_days();
+    let days = app.conversations.settings.current().trash_keep_days();
     let branch = environment.branch.as_str();
     Ok(match &removed {
         RemoveOutcome::Gone => render_note(&format!("`{branch}` is forgotten."), &html! {}),

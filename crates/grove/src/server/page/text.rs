@@ -3,6 +3,8 @@
 
 use maud::{Markup, html};
 
+use super::markdown::render_markdown;
+
 /// The longest text that is shown; of a longer one, only its end is shown.
 const MAX_SHOWN_TEXT_BYTES: usize = 64 * 1024;
 
@@ -38,18 +40,32 @@ fn split_code_fences(text: &str) -> Vec<TextPart<'_>> {
     found
 }
 
-/// Renders a message.
+/// Renders a message as it was typed, or the output of a shell.
 pub fn render_message(text: &str) -> Markup {
+    render_end(text, |text| {
+        html! {
+            @for part in split_code_fences(text) {
+                @match part {
+                    TextPart::Words(words) => p { (render_sentence(words.trim_matches('\n'))) },
+                    TextPart::Code(code) => pre tabindex="0" { code { (code.trim_end_matches('\n')) } },
+                }
+            }
+        }
+    })
+}
+
+/// Renders the answer of an agent.
+pub fn render_answer(text: &str) -> Markup {
+    render_end(text, render_markdown)
+}
+
+/// Renders as much of the end of a text as is shown.
+fn render_end(text: &str, render: impl Fn(&str) -> Markup) -> Markup {
     let over = text.len().saturating_sub(MAX_SHOWN_TEXT_BYTES);
     let start = (over..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     html! {
         @if start > 0 { p class="dim" { "The first " (start) " bytes are not shown here." } }
-        @for part in split_code_fences(&text[start..]) {
-            @match part {
-                TextPart::Words(words) => p { (render_sentence(words.trim_matches('\n'))) },
-                TextPart::Code(code) => pre tabindex="0" { code { (code.trim_end_matches('\n')) } },
-            }
-        }
+        (render(&text[start..]))
     }
 }
 
@@ -73,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_somebody_says_is_html() {
+    fn no_message_is_html() {
         let said = "<script>alert(1)</script>\n```html\n<b onclick=\"x\">&amp;</b>\n```\nand `<i>`";
         let shown = render_message(said).into_string();
         assert_eq!(
@@ -85,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_and_backticks_that_nobody_closed_are_shown() {
+    fn unclosed_fences_and_backticks_are_shown() {
         assert_eq!(split_code_fences("a\n```\nb"), [TextPart::Words("a\n"), TextPart::Code("b")]);
         assert_eq!(split_code_fences("```\n```\n"), [TextPart::Code("")]);
         assert_eq!(split_code_fences("\n"), []);
@@ -97,8 +113,10 @@ mod tests {
     #[test]
     fn of_a_long_text_its_end_is_shown() {
         let long = format!("{}end", "é".repeat(MAX_SHOWN_TEXT_BYTES));
-        let shown = render_message(&long).into_string();
-        assert!(shown.ends_with("end</p>") && shown.contains("bytes are not shown here"), "{}", &shown[..80]);
-        assert!(shown.len() < MAX_SHOWN_TEXT_BYTES + 200);
+        for shown in [render_message(&long), render_answer(&long)] {
+            let shown = shown.into_string();
+            assert!(shown.ends_with("end</p>") && shown.contains("bytes are not shown here"), "{}", &shown[..80]);
+            assert!(shown.len() < MAX_SHOWN_TEXT_BYTES + 200);
+        }
     }
 }

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use grove_environments::inspect::list::EnvironmentView;
+use grove_environments::words::state::describe_changes;
 use grove_model::{Moment, State as Condition, human_size};
 use maud::{Markup, html};
 
@@ -40,21 +41,30 @@ fn render_card(view: &EnvironmentView, several: bool) -> Markup {
         li class="card" data-id=(view.id) data-branch=(view.branch) {
             div class="card-head" {
                 (render_state(view))
+                @if let Some(title) = &view.title { p class="title" { (title) } }
                 h3 title=(view.path.display()) { (view.branch) }
             }
             dl {
                 @if several { (render_field("codebase", &html! { (view.codebase) })) }
                 (render_field("work", &html! { (work_label(view)) }))
                 @if let Some(base) = &view.base { (render_field("base", &html! { (base) (render_base_distance(view)) })) }
-                @if let Some(changes) = changes_label(view) { (render_field("changes", &html! { (changes) })) }
+                @let changes = view.error.clone().unwrap_or_else(|| describe_changes(view));
+                @if !changes.is_empty() { (render_field("changes", &html! { (changes) })) }
                 @if let Some(size) = view.size_bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
                     (render_field("size", &html! { (human_size(size)) }))
                 }
                 (render_field("active", &time::render_ago(view.last_activity_at)))
             }
-            button type="button" class="button small" id={ "remove-" (view.id) }
-                data-plan={ "/page/worktrees/" (view.id) "/plan" } aria-haspopup="dialog"
-                aria-label={ "Remove " (view.branch) "…" } { "Remove…" }
+            div class="choice" {
+                @if view.path.is_dir() {
+                    button type="button" class="button small quiet" id={ "diff-" (view.id) }
+                        data-dialog={ "/page/worktrees/" (view.id) "/diff" } aria-haspopup="dialog"
+                        aria-label={ "Changes in " (view.branch) } { "Changes" }
+                }
+                button type="button" class="button small" id={ "remove-" (view.id) }
+                    data-dialog={ "/page/worktrees/" (view.id) "/plan" } aria-haspopup="dialog"
+                    aria-label={ "Remove " (view.branch) "…" } { "Remove…" }
+            }
         }
     }
 }
@@ -97,15 +107,5 @@ fn render_base_distance(view: &EnvironmentView) -> Markup {
         @if let Some(ahead) = count(view.ahead) { " " span class="ahead" title="commits ahead" { "+" (ahead) } }
         @if let Some(behind) = count(view.behind) { " " span class="behind" title="commits behind" { "−" (behind) } }
         @if let Some(at) = view.base_at { ", " (Moment::now().age_since(at)) " old" }
-    }
-}
-
-fn changes_label(view: &EnvironmentView) -> Option<String> {
-    match (&view.error, view.dirty, view.untracked) {
-        (Some(error), ..) => Some(error.clone()),
-        (None, false, _) => None,
-        (None, true, 0) => Some("uncommitted".to_owned()),
-        (None, true, 1) => Some("1 untracked file".to_owned()),
-        (None, true, many) => Some(format!("{many} untracked files")),
     }
 }

@@ -134,7 +134,7 @@ fn peak_memory(pid: u32) -> usize {
 }
 
 #[test]
-fn many_large_bodies_that_nobody_signed_take_little_memory_and_no_place_for_long() {
+fn many_large_unsigned_bodies_take_little_memory_and_no_slot_for_long() {
     let door = WebhookTest::new(TestStore::new(TestEngine::Sqlite));
     let address = door.server.address.strip_prefix("http://").unwrap();
     let size = 23 * 1024 * 1024;

@@ -66,7 +66,7 @@ fn edits_count_by_their_editor(office: &GithubTest) {
 }
 
 on_sqlite! {
-    fn an_edit_by_somebody_who_may_not_direct_the_agent_runs_nothing(store: TestStore) {
+    fn an_edit_by_a_user_without_permission_runs_nothing(store: TestStore) {
         edits_count_by_their_editor(&GithubTest::open(store));
     }
 }
@@ -108,7 +108,7 @@ fn where_the_editor_cannot_be_found_out_only_what_was_never_changed_is_heard() {
 }
 
 #[test]
-fn what_somebody_else_made_of_a_text_is_not_shown_as_its_authors() {
+fn a_text_that_another_user_edited_is_not_shown_as_its_authors() {
     let office = GithubTest::with_agent(TestStore::new(TestEngine::Sqlite), "cat", "");
     let github = &office.github;
     github.add_user("tim", "triage");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use grove_testkit::github::{BOT_LOGIN, FakeGithub};
-use grove_testkit::{Sandbox, TestRepo, TestServer, installed_gits};
+use grove_testkit::{Sandbox, TestRepo, TestServer, first_git, poll_interval};
 
 use crate::new_sandbox;
 
@@ -64,7 +64,7 @@ impl GithubStoryTest {
         let script = format!(
             "printf '%s\\n' \"$*\" >> {}; exec {} \"$@\"",
             git_log_path(&grove).display(),
-            installed_gits()[0].display()
+            first_git().display()
         );
         write_program(&bin.join("git"), &script);
         let server = start_server(&grove);
@@ -129,7 +129,7 @@ impl GithubStoryTest {
         let began = Instant::now();
         while !true_soon() {
             assert!(began.elapsed() < Duration::from_secs(60), "{} {:#?}", what(), self.server.take_log_lines());
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(poll_interval(began));
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use grove_store::{Store, StoreOptions};
 use grove_testkit::github::{BOT_LOGIN, RequestFault};
-use grove_testkit::{SeededRandom, both_engines, wait_for};
+use grove_testkit::{SeededRandom, both_engines, is_long_run, wait_for};
 
 use super::GithubTest;
 
@@ -334,7 +334,7 @@ impl ServerKillTest {
 
 both_engines! {
     fn no_reply_is_lost_or_doubled_however_often_the_server_is_killed(store: TestStore) {
-        let kills = if std::env::var_os("GROVE_TEST_LONG").is_some() { 100 } else { 10 };
+        let kills = if is_long_run() { 100 } else { 10 };
         let began = Instant::now();
         let seed = 38;
         println!("seed {seed}");

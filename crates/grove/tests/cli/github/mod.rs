@@ -113,7 +113,7 @@ impl GithubTest {
                 return replies;
             }
             assert!(began.elapsed() < Duration::from_secs(20), "{replies:#?} {:#?}", self.server.take_log_lines());
-            std::thread::sleep(Duration::from_millis(15));
+            std::thread::sleep(grove_testkit::poll_interval(began));
         }
     }
 

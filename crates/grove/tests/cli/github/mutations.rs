@@ -8,10 +8,10 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use delivery::{FORM_CONTENT_TYPE, SentDelivery, WrittenComment, change_bytes, nonsense_body};
-use grove_model::IncomingPayload;
-use grove_store::{OutboxKind, Store, StoreOptions};
+use grove_model::{IncomingPayload, OutboxKind};
+use grove_store::{Store, StoreOptions};
 use grove_testkit::github::BOT_LOGIN;
-use grove_testkit::{SeededRandom, both_engines};
+use grove_testkit::{SeededRandom, both_engines, is_long_run};
 
 use super::GithubTest;
 
@@ -373,7 +373,7 @@ impl DeliveryMutationTest {
 
 both_engines! {
     fn changed_and_replayed_deliveries_do_no_harm(store: TestStore) {
-        let rounds = if std::env::var_os("GROVE_TEST_LONG").is_some() { 10_000 } else { 1_000 };
+        let rounds = if is_long_run() { 10_000 } else { 400 };
         let (began, seed) = (Instant::now(), 37);
         println!("seed {seed}");
         let url = store.url.clone();

@@ -37,3 +37,34 @@ fn of_an_outsiders_pull_request_only_names_of_the_base_are_told() {
     let told = office.wait_for_replies(pull, 2).pop().unwrap();
     assert!(told.contains("> feature.txt (added, +1 -0)"), "{told}");
 }
+
+#[test]
+fn a_list_of_users_counts_once_it_is_edited_and_wins_over_allow_all() {
+    let office = GithubTest::with_agent(TestStore::new(TestEngine::Sqlite), "cat", "");
+    let github = &office.github;
+    let issue = github.open_issue("mallory", "A title of theirs", "A text of theirs.");
+    github.comment("mallory", issue, "@grove first");
+    github.comment("alice", issue, "@grove second");
+    let told = office.wait_for_replies(issue, 2).pop().unwrap();
+    assert!(told.contains("second") && !told.contains("first") && !told.contains("theirs"), "{told}");
+
+    let config = office.grove.grove_home().join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let edit = |lines: &str| {
+        std::fs::write(&config, format!("{text}{lines}\n")).unwrap();
+        let is_reload = |line: &String| line.contains("settings reloaded");
+        grove_testkit::wait_for(|| office.server.take_log_lines().iter().any(is_reload));
+    };
+    // All are allowed, but for the list: the text of others does not reach the agent as context either.
+    edit("allow_all = true\nallowed_users = [\"alice\"]");
+    github.comment("mallory", issue, "@grove third");
+    github.comment("alice", issue, "@grove fourth");
+    let told = office.wait_for_replies(issue, 3).pop().unwrap();
+    assert!(told.contains("fourth") && !told.contains("third") && !told.contains("theirs"), "{told}");
+
+    edit("allowed_users = [\"mallory\"]");
+    github.comment("alice", issue, "@grove fifth");
+    github.comment("mallory", issue, "@grove sixth");
+    let told = office.wait_for_replies(issue, 4).pop().unwrap();
+    assert!(told.contains("sixth") && !told.contains("fifth"), "{told}");
+}

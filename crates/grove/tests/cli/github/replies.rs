@@ -97,7 +97,7 @@ fn what_others_write_is_not_taken_for_ours() {
 }
 
 #[test]
-fn what_an_agent_says_calls_nobody_and_tells_no_secret() {
+fn an_answer_mentions_no_user_and_tells_no_secret() {
     let office = start_github_test();
     let github = &office.github;
     let issue = github.open_issue("alice", "Loud", "");
@@ -135,16 +135,16 @@ fn an_answer_grows_in_one_comment() {
 
 #[test]
 fn a_growing_answer_whose_first_showing_was_cut_short_is_there_once() {
-    let office = start_github_test();
+    let office = GithubTest::with_settings(TestStore::new(TestEngine::Sqlite), "update_seconds = 1");
     let github = &office.github;
     let issue = github.open_issue("alice", "Slow", "");
     github.comment("alice", issue, "@grove echo zero");
     office.wait_for_replies(issue, 2);
     github.fail_next_of("POST", &format!("/repos/octo/shop/issues/{issue}/comments"), 1, RequestFault::DropAfter);
-    github.comment("alice", issue, "@grove for n in $(seq 140); do echo $n; sleep 0.1; done");
+    github.comment("alice", issue, "@grove for n in $(seq 14); do echo $n; sleep 0.5; done");
     let said = office.wait_for_replies(issue, 3);
     let grown = github.comments(issue).pop().unwrap();
-    assert!(said[2].ends_with("\n140") && grown.versions.len() > 2, "{grown:#?}");
+    assert!(said[2].ends_with("\n14") && grown.versions.len() > 2, "{grown:#?}");
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn an_answer_that_grows_stands_below_what_was_said_before_it() {
     let comments = format!("/repos/octo/shop/issues/{issue}/comments");
     github.fail_next_of("POST", &comments, 1, RequestFault::TooMany { retry_after: Some(4) });
     github.comment("alice", issue, "@grove echo one");
-    github.comment("alice", issue, "@grove for n in $(seq 70); do echo $n; sleep 0.1; done");
+    github.comment("alice", issue, "@grove for n in $(seq 14); do echo $n; sleep 0.5; done");
     let said = office.wait_for_replies(issue, 4);
     assert_eq!(said[2], "one", "{said:#?}");
     let grown = github.comments(issue).pop().unwrap();
-    assert!(said[3].ends_with("\n70") && grown.versions.len() > 1, "{grown:#?}");
+    assert!(said[3].ends_with("\n14") && grown.versions.len() > 1, "{grown:#?}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn the_story(office: &GithubTest) {
     let environment = office.list_environments(false).pop().unwrap();
     assert_eq!((&environment["branch"], &environment["workflow_type"]), (&"issue-42".into(), &"issue".into()));
     assert_eq!(environment["conversations"], serde_json::json!(["octo/shop#42"]));
+    assert_eq!(environment["title"], "Login fails");
 
     // Its work becomes a pull request, which goes on in the same place.
     let worktree = crate::worktree_path(&environment);
@@ -46,7 +47,8 @@ fn the_story(office: &GithubTest) {
     let head = github.pull_head(pull);
     assert_eq!(said[1], format!("Reviewing PR at commit `{}` (branch: `issue-42`)", &head[..7]));
     assert_eq!(said[2], "fixed");
-    assert_eq!(office.list_environments(false).len(), 1);
+    let shared = office.list_environments(false);
+    assert_eq!(shared.iter().map(|e| e["title"].clone()).collect::<Vec<_>>(), ["Login fails"]);
 
     // Closed by a user who may not even direct the bot: the pull request still uses the environment.
     github.close("mallory", 42);

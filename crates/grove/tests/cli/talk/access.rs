@@ -135,7 +135,7 @@ fn the_api_makes_shows_removes_and_brings_back() {
 }
 
 #[test]
-fn a_creation_goes_on_when_whoever_asked_for_it_has_left() {
+fn a_creation_goes_on_when_its_client_has_left() {
     use std::io::Write;
     let (grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
     for number in 0..5 {

@@ -6,7 +6,7 @@ mod harness;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use grove_testkit::{is_alive, wait_for};
+use grove_testkit::{is_alive, is_long_run, wait_for};
 use harness::{AgentFormat, AgentFormatTest, scripted_agent, shown_pieces};
 
 use super::agents::peak_memory;
@@ -102,13 +102,13 @@ of_each_format! {
         assert_eq!(answer, format!("so far\n\n{why}"));
     }
 
-    fn what_nobody_understands_is_skipped(house: AgentFormatTest) {
+    fn unknown_lines_are_skipped(house: AgentFormatTest) {
         assert_eq!(house.ask_agent("garbage; say a; garbage; line 17; say b; garbage"), "a\n\nb");
     }
 
     fn endless_output_takes_no_more_memory(house: AgentFormatTest) {
         // Far more than is kept.
-        let megabytes = if std::env::var_os("GROVE_TEST_LONG").is_some() { 1000 } else { 300 };
+        let megabytes = if is_long_run() { 1000 } else { 300 };
         let answer = house.ask_agent(&format!("endless {megabytes}; say the end"));
         assert!(answer.starts_with("(The first ") && answer.ends_with("\n\nthe end"), "{}", &answer[..80]);
         assert!(answer.len() < 1_100_000);

@@ -50,7 +50,7 @@ fn json_lines(ran: &ProgramOutput) -> Vec<Value> {
 on_sqlite! {
     fn one_message_gets_its_answer_without_a_server(store: TestStore) {
         let grove = registered_sandbox(store);
-        let told = run_command(chat_without_server(&grove, &["echo $GROVE_BRANCH; pwd"])).assert_success();
+        let told = run_command(chat_without_server(&grove, &["echo $GROVE_BRANCH; pwd > kept"])).assert_success();
         let branch = list_branches(&grove).pop().unwrap();
         assert!(branch.starts_with("thread-"), "{branch}");
         assert!(told.stdout.starts_with(&format!("{branch}\n")), "{told:?}");
@@ -68,8 +68,31 @@ on_sqlite! {
         let told = run_with_input(chat_without_server(&grove, &[]), "echo one > a\n\n  cat a  \nsleep 0.2; echo two\nexit 1\necho three").assert_exit_code(1);
         let lines: Vec<&str> = told.stdout.lines().collect();
         let failed = "The agent `sh` failed with exit code 1.";
-        assert_eq!(lines, ["The agent is done and said nothing.", "one", "two", failed, "three"]);
+        assert_eq!(lines, ["one", "two", failed, "three"]);
+        assert!(told.stderr.ends_with("\nThe agent is done and said nothing.\n"), "{told:?}");
         assert_eq!(run_with_input(chat_without_server(&grove, &[]), "").assert_success().stdout, "");
+    }
+
+    fn an_agent_that_says_nothing_leaves_the_output_empty(store: TestStore) {
+        let grove = registered_sandbox(store);
+        let told = run_command(chat_without_server(&grove, &["true"])).assert_success();
+        assert_eq!(told.stdout, "");
+        assert!(told.stderr.ends_with("\nThe agent is done and said nothing.\n"), "{told:?}");
+        let told = run_command(chat_without_server(&grove, &["--json", "true"])).assert_success();
+        let lines = json_lines(&told);
+        assert_eq!(lines.last().unwrap()["message"], "The agent is done and said nothing.");
+        assert_eq!(lines.last().unwrap()["type"], "answer");
+    }
+
+    fn a_conversation_that_is_not_known_begins_and_says_so(store: TestStore) {
+        let grove = registered_sandbox(store);
+        let note = "No conversation is called `nope` yet, so a new one begins.\n";
+        let told = run_command(chat_without_server(&grove, &["-c", "nope", "/status"])).assert_success();
+        assert!(told.stderr.starts_with(note), "{told:?}");
+        let told = run_command(chat_without_server(&grove, &["-c", "nope", "/status"])).assert_success();
+        assert_eq!(told.stderr, "");
+        let told = run_command(chat_without_server(&grove, &["--json", "-c", "other", "/status"])).assert_success();
+        assert_eq!(told.stderr, "");
     }
 
     fn a_conversation_goes_on_where_it_was(store: TestStore) {
@@ -119,7 +142,7 @@ fn a_server_that_runs_does_the_work() {
 }
 
 #[test]
-fn a_server_of_somebody_else_is_let_be() {
+fn the_server_of_another_grove_home_is_left_alone() {
     let (_theirs, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
     let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
     assert_eq!(
@@ -147,9 +170,10 @@ fn the_repository_that_one_is_in_is_what_is_talked_about() {
         there(grove.repo.path(), &["-c", "there", "echo $GROVE_REPO"]).assert_success().stdout,
         format!("{path}\n")
     );
-    let outside = there(&grove.repo.temp_dir(), &["echo nowhere"]).assert_success();
-    assert_eq!(outside.stdout, "nowhere\n");
-    assert!(outside.stderr.contains("No codebase is chosen"), "{outside:?}");
+    // Outside of both, the message is kept until one is chosen.
+    let outside = there(&grove.repo.temp_dir(), &["-c", "which", "echo $GROVE_REPO"]).assert_exit_code(1);
+    assert!(outside.stdout.starts_with("Which repository is this about?"), "{outside:?}");
+    assert_eq!(there(&grove.repo.temp_dir(), &["-c", "which", "repo"]).assert_success().stdout.lines().count(), 1);
 }
 
 #[test]
@@ -165,6 +189,28 @@ fn a_chat_leaves_what_others_wait_for_alone() {
     assert_eq!(queue, serde_json::json!({ "running": 1, "waiting": 1 }));
     let server = TestServer::start(&grove);
     assert_eq!(server.wait_until_settled("other").last().map(String::as_str), Some("theirs"));
+}
+
+#[test]
+fn markdown_is_rendered_for_people_and_left_alone_for_scripts() {
+    let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
+    let config = "[agent]\ndefault = \"cat\"\n[agents.cat]\ncommand = [\"cat\"]\n";
+    fs::write(grove.grove_home().join("config.toml"), config).unwrap();
+    let text = "# A *title*\n\n- **bold**, `code`\n```\n**as it is**\n```";
+    let piped = run_command(chat_without_server(&grove, &["-c", "mine", text])).assert_success();
+    assert_eq!(piped.stdout, format!("{text}\n"));
+    let mut command = chat_without_server(&grove, &["-c", "mine", text]);
+    command.env("TERM", "xterm");
+    let mut terminal = TestTerminal::start(&command);
+    let shown = terminal.sees_after("**as it is**");
+    assert_eq!(terminal.wait_for_exit(), Some(0));
+    assert!(shown.contains("\x1b[1mtitle") && shown.contains("- \x1b[1mbold"), "{shown:?}");
+    assert!(!shown.contains("# A") && !shown.contains("**bold") && !shown.contains("`code`"), "{shown:?}");
+    // The output of a shell is no Markdown.
+    fs::remove_file(grove.grove_home().join("config.toml")).unwrap();
+    let mut terminal = TestTerminal::start(&chat_without_server(&grove, &["echo '# **all of it**'"]));
+    terminal.wait_for_text("# **all of it**");
+    assert_eq!(terminal.wait_for_exit(), Some(0));
 }
 
 #[test]
@@ -232,4 +278,48 @@ fn ctrl_c_at_an_empty_prompt_ends_the_chat() {
     terminal.type_keys("\x03");
     terminal.wait_for_text("goes on with this conversation");
     assert_eq!(terminal.wait_for_exit(), Some(0));
+}
+
+#[test]
+fn one_shot_chats_do_not_fill_the_limit() {
+    let grove = new_sandbox(TestRepo::new());
+    let is_long = std::env::var_os("GROVE_TEST_LONG").is_some();
+    let (chats, limit) = if is_long { (60, "25") } else { (6, "3") };
+    let chat = |message: &str| {
+        let mut command = chat_without_server(&grove, &["--json", message]);
+        command.env("MAX_WORKTREES_PER_CODEBASE", limit);
+        let lines = json_lines(&run_command(command).assert_success());
+        let answer = lines.iter().rfind(|line| line["type"] == "answer").expect("an answer").clone();
+        (answer["conversationId"].as_str().unwrap().to_owned(), answer["message"].as_str().unwrap().to_owned())
+    };
+    let worktrees = || grove.grove(["worktree", "list", "--json"]).assert_success().json().as_array().unwrap().len();
+    for number in 0..chats {
+        let (_, answer) = chat(&format!("echo {number}; pwd"));
+        assert!(answer.starts_with(&format!("{number}\n")), "{answer}");
+        assert_eq!(worktrees(), 0, "nothing was done in it");
+    }
+    // What an agent leaves stays: a file, an ignored file, a commit.
+    grove.repo.write_file(".git/info/exclude", "ignored\n");
+    for (kept, message) in
+        ["echo x > new", "echo x > ignored", "git commit -q --allow-empty -m work"].iter().enumerate()
+    {
+        chat(message);
+        assert_eq!(worktrees(), kept + 1, "{message}");
+    }
+    // The conversation goes on at the same path, and is told nothing about the removal.
+    let again = |id: &str, message: &str| {
+        let mut command = chat_without_server(&grove, &["--json", "-c", id, message]);
+        command.env("MAX_WORKTREES_PER_CODEBASE", "9");
+        json_lines(&run_command(command).assert_success())
+    };
+    let (id, first) = {
+        let mut command = chat_without_server(&grove, &["--json", "pwd"]);
+        command.env("MAX_WORKTREES_PER_CODEBASE", "9");
+        let lines = json_lines(&run_command(command).assert_success());
+        let answer = lines.last().unwrap();
+        (answer["conversationId"].as_str().unwrap().to_owned(), answer["message"].clone())
+    };
+    let lines = again(&id, "pwd");
+    assert_eq!(lines.last().unwrap()["message"], first);
+    assert!(!lines.iter().any(|line| line["message"].as_str().unwrap().contains("removed")), "{lines:?}");
 }

@@ -12,15 +12,46 @@ fn sqlite_store() -> TestStore {
 }
 
 #[test]
+fn the_kinds_of_changes_are_told_apart() {
+    let (grove, server) = start_test_server(sqlite_store());
+    let change = "echo a > staged; git add staged; echo b >> README.md; touch one two";
+    server.ask("c", change);
+    let list = server.ask("c", "/worktree list").remove(0);
+    assert!(list.contains(": dirty (1 staged, 1 modified, 2 untracked) · echo a > staged"), "{list}");
+    let page = || server.call_api("GET", "/page/worktrees", None).text;
+    assert!(page().contains("<dt>changes</dt><dd>1 staged, 1 modified, 2 untracked</dd>"), "{}", page());
+    // A merge that stopped at a conflict, and a commit without a branch.
+    let path = crate::worktree_path(&list_environments(&grove)[0]);
+    grove.repo.git_in(&path, &["clean", "-fdq"]);
+    grove.repo.git_in(&path, &["commit", "-qam", "theirs"]);
+    grove.repo.git_in(&path, &["checkout", "-q", "--detach", "main"]);
+    fs::write(path.join("README.md"), "ours").unwrap();
+    grove.repo.git_in(&path, &["commit", "-qam", "ours"]);
+    let merged = grove.repo.git_command(&path, &["merge", "-q", &list_branches(&grove)[0]]).output().unwrap();
+    assert!(!merged.status.success(), "{merged:?}");
+    for told in ["1 conflict, merge in progress", ", detached at "] {
+        assert!(page().contains(told), "{}", page());
+        let list = server.ask("c", "/worktree list").remove(0);
+        assert!(list.contains(told), "{list}");
+    }
+}
+
+#[test]
 fn a_worktrees_life_in_a_chat() {
     let (grove, server) = start_test_server(sqlite_store());
     let ask = |text: &str| server.ask("c", text).join("\n");
     assert_eq!(ask("/worktree list"), "No worktrees. The next message makes one, or `/worktree create NAME`.");
     assert_eq!(ask("/worktree create feature/login"), "Working in isolated branch `feature/login`");
     assert_eq!(ask("git branch --show-current"), "feature/login", "the conversation works there now");
-    assert_eq!(ask("/worktree list"), "- `feature/login` (task feature/login): fresh ← active");
+    assert_eq!(
+        ask("/worktree list"),
+        "- `feature/login` (task feature/login): fresh · git branch --show-current ← active"
+    );
     assert_eq!(ask("echo x > file; git add file; echo y >> file"), "The agent is done and said nothing.");
     assert!(ask("/worktree diff").starts_with("```diff\ndiff --git a/file b/file\nnew file mode 100644"));
+    ask("echo z > untracked");
+    assert_eq!(ask("/worktree diff --name-only"), "```\nfile\nuntracked\n```");
+    ask("rm untracked");
     let refused = ask("/worktree remove");
     assert!(
         refused.starts_with("Cannot remove worktree - you have uncommitted changes.\n- It has uncommitted changes"),
@@ -155,12 +186,12 @@ fn a_conflict_is_put_right_in_the_worktree() {
 }
 
 #[test]
-fn folders_that_belong_to_somebody_are_not_for_agents() {
+fn main_checkouts_and_our_own_folders_are_not_for_agents() {
     let grove = crate::new_sandbox(grove_testkit::TestRepo::new());
     let server = grove_testkit::TestServer::start(&grove);
     let ask = |text: &str| server.ask("c", text).join("\n");
     let path = grove.repo.path().display().to_string();
-    assert!(ask(&format!("/cwd {path}")).starts_with("Working in"), "nobody's yet");
+    assert!(ask(&format!("/cwd {path}")).starts_with("Working in"), "no codebase is registered yet");
     grove.grove(["codebase", "add", "--json"]).assert_success();
     let other = grove_testkit::TestRepo::new();
     grove.grove(["codebase", "add", other.path().to_str().unwrap(), "--json"]).assert_success();

@@ -8,7 +8,7 @@ use grove_testkit::{TestEngine, TestServer, TestStore, wait_for};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketType};
 
-use super::start_test_server;
+use super::{registered_sandbox, serve_command, start_test_server};
 
 /// Asks for more than the sockets' buffers hold, and reads nothing of it.
 fn connect_slow_reader(server: &TestServer) -> TcpStream {
@@ -37,7 +37,7 @@ fn has_next_message(events: &std::sync::mpsc::Receiver<serde_json::Value>, conve
 }
 
 #[test]
-fn peers_that_never_read_lock_nobody_out() {
+fn peers_that_never_read_lock_no_client_out() {
     let (_grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
     let events = server.subscribe_events();
     let hogs: Vec<TcpStream> = (0..1100).map(|_| connect_slow_reader(&server)).collect();
@@ -55,7 +55,11 @@ fn peers_that_never_read_lock_nobody_out() {
 
 #[test]
 fn a_peer_that_takes_or_sends_nothing_is_dropped_and_a_stream_that_is_read_is_not() {
-    let (_grove, server) = start_test_server(TestStore::new(TestEngine::Sqlite));
+    let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
+    let mut command = serve_command(&grove);
+    command.env("GROVE_SERVER_HEADER_TIMEOUT", "3s").env("GROVE_SERVER_BODY_TIMEOUT", "2s");
+    command.env("GROVE_SERVER_SEND_TIMEOUT", "4s");
+    let server = TestServer::start_command(command, &grove);
     let events = server.subscribe_events();
     let reader = connect_slow_reader(&server);
     let mut sender = connect_small_buffer(&server);
@@ -66,10 +70,10 @@ fn a_peer_that_takes_or_sends_nothing_is_dropped_and_a_stream_that_is_read_is_no
     let mut answer = String::new();
     sender.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
-    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     let mut answer = String::new();
     idle.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && began.elapsed() < Duration::from_secs(25), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200") && began.elapsed() < Duration::from_secs(12), "{answer}");
     // It is reset: it need not read to notice.
     wait_for(|| reader.take_error().unwrap().is_some());
     server.say("c", "/help");

@@ -431,7 +431,7 @@ fn a_reading_can_be_stopped_and_run_again() {
 }
 
 #[test]
-fn readings_wait_for_nobody() {
+fn snapshots_do_not_wait_for_other_runs() {
     let (grove, server) = start_test_server(sqlite_store());
     let (file, go) = (grove.repo.temp_dir().join("file"), grove.repo.temp_dir().join("go"));
     commit_commands(

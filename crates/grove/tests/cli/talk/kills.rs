@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use grove_testkit::{SeededRandom, TestServer, both_engines, is_alive, wait_for};
+use grove_testkit::{SeededRandom, TestServer, both_engines, is_alive, is_long_run, wait_for};
 use serde_json::json;
 
 use super::{list_environments, registered_sandbox};
@@ -15,7 +15,7 @@ fn is_answer(text: &str) -> bool {
 
 both_engines! {
     fn every_message_is_answered_once_however_often_the_server_is_killed(store: TestStore) {
-        let kills = if std::env::var_os("GROVE_TEST_LONG").is_some() { 100 } else { 10 };
+        let kills = if is_long_run() { 100 } else { 10 };
         let grove = registered_sandbox(store);
         let (runs, pids) = (grove.repo.temp_dir().join("runs"), grove.repo.temp_dir().join("pids"));
         let conversations = 6;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use grove_testkit::{ServerResponse, TestEngine, TestServer, TestStore};
+use grove_testkit::{ServerResponse, TestEngine, TestRepo, TestServer, TestStore};
 use serde_json::json;
 
 use super::{list_branches, registered_sandbox, start_test_server};
@@ -13,6 +13,8 @@ pub struct SignedInBrowser {
     /// The host name, with the port, under which it was let in.
     pub host: String,
     pub cookie: String,
+    /// The page that let it in, and sends it on.
+    pub landing: String,
 }
 
 impl SignedInBrowser {
@@ -35,7 +37,7 @@ impl SignedInBrowser {
         }
         assert!(!set.contains("Domain"), "{set}");
         let cookie = set.split(';').next().expect("a cookie").to_owned();
-        Self { host, cookie }
+        Self { host, cookie, landing: answer.text }
     }
 
     pub fn request_with_headers(
@@ -197,6 +199,8 @@ fn a_hibernated_one_has_the_plan_that_is_carried_out() {
 #[test]
 fn a_person_uses_it_in_a_browser() {
     let grove = registered_sandbox(TestStore::new(TestEngine::Sqlite));
+    let config = "[agents.cat]\ncommand = [\"cat\"]\n";
+    std::fs::write(grove.grove_home().join("config.toml"), config).expect("settings");
     let server = TestServer::start(&grove);
     let driver = std::env::var_os("GROVE_TEST_BROWSER")
         .expect("the browser's driver is missing: run `scripts/test`, which installs it and sets GROVE_TEST_BROWSER");
@@ -207,7 +211,9 @@ fn a_person_uses_it_in_a_browser() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/page.mjs");
     let mut command = Command::new("node");
     command.env_clear().envs(grove_testkit::bare_env(&grove.repo.home_dir())).env("GROVE_TEST_BROWSER", driver);
-    command.arg(script).arg(new_link(&server)).args(std::env::var_os("GROVE_TEST_PICTURES"));
+    let second = TestRepo::new();
+    let path = second.path().canonicalize().expect("a path");
+    command.arg(script).arg(new_link(&server)).arg(path).args(std::env::var_os("GROVE_TEST_PICTURES"));
     let output = command.output().expect("node starts");
     let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{complained}\n{:#?}", server.take_log_lines());
@@ -215,7 +221,8 @@ fn a_person_uses_it_in_a_browser() {
     let worktrees = grove.repo.git(&["worktree", "list", "--porcelain"]);
     let branch = said["branch"].as_str().expect("a branch");
     assert!(!worktrees.contains(&format!("refs/heads/{branch}")), "{worktrees}");
-    // The second conversation's is still there.
+    // The worktrees of three conversations are still there; the others were in the second repository.
     let left = list_branches(&grove);
-    assert!(left.len() == 1 && worktrees.contains(&format!("refs/heads/{}", left[0])), "{left:?} {worktrees}");
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(left.iter().all(|branch| worktrees.contains(&format!("refs/heads/{branch}"))), "{left:?} {worktrees}");
 }

@@ -39,6 +39,34 @@ on_sqlite! {
         assert_eq!(list_branches(&grove), ["issue-42"]);
     }
 
+    fn a_conversation_and_its_worktree_are_titled_by_the_first_message(store: TestStore) {
+        let (grove, server) = start_test_server(store);
+        let titles = || list_environments(&grove).iter().map(|e| e["title"].clone()).collect::<Vec<_>>();
+        grove.grove(["worktree", "create", "by-hand"]).assert_success();
+        server.ask("c", "/status");
+        server.ask("c", ": **Fix** the _login_ redirect. It goes home.");
+        server.ask("c", "/worktree list");
+        server.ask("c", ": something else");
+        assert_eq!(titles(), [Value::Null, json!(": Fix the login redirect")]);
+        let list = server.ask("c", "/worktree list").remove(0);
+        assert!(list.contains(" · : Fix the login redirect ← active") && list.lines().count() == 2, "{list}");
+        let text = grove.grove(["worktree", "list"]).assert_success().stdout;
+        assert!(text.contains("TITLE") && text.contains(": Fix the login redirect"), "{text}");
+        // An issue has its own.
+        let mut issue = issue_message("acme/app#42", "github", 42, ": fix it");
+        issue["hints"]["title"] = json!("Login fails");
+        server.ask_with(&issue);
+        assert_eq!(titles()[2], "Login fails");
+        // What a worktree is about is said by the first message there.
+        server.ask("c", "/worktree create next");
+        server.ask("c", ": now the logout");
+        assert_eq!(titles()[3], ": now the logout");
+        let said = json!({ "message": ": Say hello" });
+        assert_eq!(server.call_api("POST", "/api/conversations/web-1/messages", Some(&said)).status, 202);
+        server.wait_until_settled("web-1");
+        assert_eq!(server.call_api("GET", "/api/conversations", None).json()[0]["title"], ": Say hello");
+    }
+
     fn a_worktree_that_was_deleted_is_made_anew_and_that_is_said(store: TestStore) {
         let (grove, server) = start_test_server(store);
         let first = server.ask("c", "pwd");
@@ -223,8 +251,8 @@ on_sqlite! {
         let added = grove.grove(["codebase", "add", other.path().to_str().unwrap(), "--name", "other", "--json"]).assert_success().json();
         let server = TestServer::start(&grove);
         let said = server.ask("channel", "pwd");
-        assert!(said[0].starts_with("No codebase is chosen, so this runs in a folder of its own."), "{said:?}");
-        assert_eq!(server.ask("channel", "/codebase other"), ["This conversation is about `other` from now on."]);
+        assert!(said[0].starts_with("Which repository is this about?"), "{said:?}");
+        assert_eq!(server.ask("channel", "/codebase other")[0], "This conversation is about `other` from now on.");
         let thread = json!({ "conversationId": "channel:1", "parent": "channel", "message": "git rev-parse --git-common-dir" });
         let said = server.ask_with(&thread);
         let git = Path::new(added["default_cwd"].as_str().unwrap()).join(".git");

@@ -106,7 +106,7 @@ on_sqlite! {
         assert_eq!(said[1..], ["finished", "later"]);
     }
 
-    fn whoever_waits_for_a_shared_place_is_neither_run_at_the_end_nor_set_aside(store: TestStore) {
+    fn a_message_that_waits_for_a_shared_worktree_is_neither_run_at_the_end_nor_set_aside(store: TestStore) {
         let (grove, mut server) = start_test_server(store);
         server.ask("b", "true");
         let id = list_environments(&grove)[0]["id"].as_str().unwrap().to_owned();

@@ -7,14 +7,15 @@ mod harness;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use grove_testkit::{is_alive, wait_for};
+use grove_testkit::{is_alive, is_long_run, wait_for};
 use harness::{MachineSetup, RealAgent, RealAgentTest};
 
 use super::list_branches;
 
-/// Writes a story once and tells it of each agent.
+/// Writes a story once and tells it of each agent. `$in_quick_run` says whether the quick run has it of
+/// opencode, too, whose start takes seconds of both cores; the long run always has.
 macro_rules! of_each_agent {
-    ($(fn $name:ident($real:ident: RealAgent) $body:block)+) => {$(
+    (opencode_in_quick_run = $in_quick_run:literal; $(fn $name:ident($real:ident: RealAgent) $body:block)+) => {$(
         mod $name {
             use super::*;
 
@@ -32,13 +33,17 @@ macro_rules! of_each_agent {
 
             #[test]
             fn opencode() {
-                story(RealAgent::Opencode);
+                if $in_quick_run || is_long_run() {
+                    story(RealAgent::Opencode);
+                }
             }
         }
     )+};
 }
 
 of_each_agent! {
+    opencode_in_quick_run = true;
+
     fn a_turn_edits_a_file_and_the_next_one_remembers_it_after_a_restart(real: RealAgent) {
         let Some(mut house) = RealAgentTest::with_agent(real) else { return };
         let before = house.grove.repo.snapshot_checkout();
@@ -59,6 +64,25 @@ of_each_agent! {
         assert!(status[0].contains(house.real.usage_of_three_answers()), "{status:?}");
     }
 
+    fn a_commit_is_on_the_branch_of_its_environment_and_nowhere_else(real: RealAgent) {
+        let Some(house) = RealAgentTest::with_agent(real) else { return };
+        let (repo, server) = (&house.grove.repo, &house.server);
+        let (before, main) = (repo.snapshot_checkout(), repo.resolve_sha("main"));
+        server.ask("c", "WRITE notes.txt: by an agent");
+        let said = server.ask("c", "RUN git add notes.txt && git commit --quiet -m 'By an agent' && git log --oneline");
+        assert!(said.last().unwrap().contains("By an agent"), "{said:?}");
+        let branch = list_branches(&house.grove).pop().unwrap();
+        assert_eq!(repo.git(&["log", "--format=%s %an", &format!("main..{branch}")]), "By an agent Test Person");
+        assert_eq!(repo.git(&["show", &format!("{branch}:notes.txt")]).trim_end(), "by an agent");
+        assert_eq!(repo.git_in(&house.worktree_path(), &["status", "--porcelain"]), "");
+        assert_eq!(repo.resolve_sha("main"), main);
+        before.assert_untouched();
+    }
+}
+
+of_each_agent! {
+    opencode_in_quick_run = false;
+
     fn a_stopped_turn_leaves_no_process_and_the_session_goes_on(real: RealAgent) {
         let Some(house) = RealAgentTest::with_agent(real) else { return };
         let RealAgentTest { server, model, .. } = &house;
@@ -76,21 +100,6 @@ of_each_agent! {
             assert!(!is_alive(pid), "{process} is still there");
         }
         assert_eq!(server.ask("c", "RECALL").last().unwrap(), "Earlier: SLOW");
-    }
-
-    fn a_commit_is_on_the_branch_of_its_environment_and_nowhere_else(real: RealAgent) {
-        let Some(house) = RealAgentTest::with_agent(real) else { return };
-        let (repo, server) = (&house.grove.repo, &house.server);
-        let (before, main) = (repo.snapshot_checkout(), repo.resolve_sha("main"));
-        server.ask("c", "WRITE notes.txt: by an agent");
-        let said = server.ask("c", "RUN git add notes.txt && git commit --quiet -m 'By an agent' && git log --oneline");
-        assert!(said.last().unwrap().contains("By an agent"), "{said:?}");
-        let branch = list_branches(&house.grove).pop().unwrap();
-        assert_eq!(repo.git(&["log", "--format=%s %an", &format!("main..{branch}")]), "By an agent Test Person");
-        assert_eq!(repo.git(&["show", &format!("{branch}:notes.txt")]).trim_end(), "by an agent");
-        assert_eq!(repo.git_in(&house.worktree_path(), &["status", "--porcelain"]), "");
-        assert_eq!(repo.resolve_sha("main"), main);
-        before.assert_untouched();
     }
 
     fn it_is_listed_as_ready_and_answers_a_test(real: RealAgent) {
@@ -150,26 +159,35 @@ of_each_agent! {
 
 /// Codex walls commands in with the machine's bubblewrap, or with its own. Debian's starts Codex's helper
 /// by its name, which Codex does not make in a home below the temporary folder.
+fn expect_codex_runs_commands_outside_of_its_home(machine: MachineSetup) {
+    let Some(house) = RealAgentTest::on_machine(RealAgent::Codex, machine) else { return };
+    let path = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&path).any(|folder| folder.join("bwrap").exists());
+    assert!(found, "bubblewrap is missing: run `scripts/test`, which installs it");
+    let (repo, server) = (&house.grove.repo, &house.server);
+    server.ask("c", "WRITE notes.txt: by an agent");
+    let said = server.ask("c", "RUN git add notes.txt && git commit --quiet -m 'By an agent' && git log --oneline");
+    assert!(said.last().unwrap().contains("By an agent"), "{said:?}");
+    let said = server.ask("c", "RUN echo note > \"${TMPDIR:-/tmp}/grove-test-note-$$\" && rm \"${TMPDIR:-/tmp}/grove-test-note-$$\" && echo temporary");
+    assert!(said.last().unwrap().contains("temporary"), "{said:?}");
+    let said = server.ask("c", "RUN touch ~/.codex/planted; echo tried");
+    assert!(said.last().unwrap().contains("tried"), "{said:?}");
+    assert!(!repo.home_dir().join(".codex/planted").exists(), "{said:?}");
+}
+
 #[test]
-fn codex_runs_commands_with_and_without_bubblewrap_and_keeps_them_out_of_its_home() {
-    let machines = [
-        MachineSetup::default(),
-        MachineSetup { own_temporary_folder: true, ..MachineSetup::default() },
-        MachineSetup { without_bubblewrap: true, ..MachineSetup::default() },
-    ];
-    for machine in machines {
-        let Some(house) = RealAgentTest::on_machine(RealAgent::Codex, machine) else { return };
-        let path = std::env::var_os("PATH").unwrap();
-        let found = std::env::split_paths(&path).any(|folder| folder.join("bwrap").exists());
-        assert!(found, "bubblewrap is missing: run `scripts/test`, which installs it");
-        let (repo, server) = (&house.grove.repo, &house.server);
-        server.ask("c", "WRITE notes.txt: by an agent");
-        let said = server.ask("c", "RUN git add notes.txt && git commit --quiet -m 'By an agent' && git log --oneline");
-        assert!(said.last().unwrap().contains("By an agent"), "{machine:?}: {said:?}");
-        let said = server.ask("c", "RUN echo note > \"${TMPDIR:-/tmp}/grove-test-note-$$\" && rm \"${TMPDIR:-/tmp}/grove-test-note-$$\" && echo temporary");
-        assert!(said.last().unwrap().contains("temporary"), "{machine:?}: {said:?}");
-        let said = server.ask("c", "RUN touch ~/.codex/planted; echo tried");
-        assert!(said.last().unwrap().contains("tried"), "{machine:?}: {said:?}");
-        assert!(!repo.home_dir().join(".codex/planted").exists(), "{machine:?}: {said:?}");
-    }
+fn codex_runs_commands_with_bubblewrap_and_keeps_them_out_of_its_home() {
+    expect_codex_runs_commands_outside_of_its_home(MachineSetup::default());
+}
+
+#[test]
+fn codex_runs_commands_with_bubblewrap_in_a_home_outside_of_the_temporary_folder() {
+    let machine = MachineSetup { own_temporary_folder: true, ..MachineSetup::default() };
+    expect_codex_runs_commands_outside_of_its_home(machine);
+}
+
+#[test]
+fn codex_runs_commands_without_bubblewrap_and_keeps_them_out_of_its_home() {
+    let machine = MachineSetup { without_bubblewrap: true, ..MachineSetup::default() };
+    expect_codex_runs_commands_outside_of_its_home(machine);
 }

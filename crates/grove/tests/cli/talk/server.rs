@@ -94,10 +94,12 @@ fn what_is_left_when_server_and_supervisor_are_killed_at_once_is_ended_at_the_ne
 }
 
 #[test]
-fn whoever_does_not_say_what_they_want_is_let_go() {
+fn a_client_that_sends_no_request_is_disconnected() {
     use std::io::{Read, Write};
     let grove = registered_sandbox(grove_testkit::TestStore::new(grove_testkit::TestEngine::Sqlite));
-    let server = TestServer::start(&grove);
+    let mut command = serve_command(&grove);
+    command.env("GROVE_SERVER_HEADER_TIMEOUT", "2s");
+    let server = TestServer::start_command(command, &grove);
     let mut slow = std::net::TcpStream::connect(server.address.strip_prefix("http://").unwrap()).unwrap();
     slow.set_read_timeout(Some(std::time::Duration::from_secs(40))).unwrap();
     let mut silent = slow.try_clone().and_then(|slow| std::net::TcpStream::connect(slow.peer_addr()?)).unwrap();
@@ -108,4 +110,37 @@ fn whoever_does_not_say_what_they_want_is_let_go() {
     slow.read_to_end(&mut answer).unwrap();
     silent.read_to_end(&mut answer).unwrap();
     assert_eq!(server.send_request("GET", "/health", &[], None).status, 200);
+}
+
+#[test]
+fn every_request_is_logged_with_its_route_and_without_its_secrets() {
+    let grove = registered_sandbox(grove_testkit::TestStore::new(grove_testkit::TestEngine::Sqlite));
+    let mut command = serve_command(&grove);
+    command.env("GROVE_LOG", "debug");
+    let server = TestServer::start_command(command, &grove);
+    let get = |path: &str| server.send_request("GET", path, &[], None).status;
+    assert_eq!((get("/health"), get("/login/grove_link_secret?x=secret"), get("/secret")), (200, 401, 404));
+    let made = server.call_api("POST", "/api/worktrees", Some(&serde_json::json!({ "name": "fix" }))).json();
+    server.ask("c", "echo hi");
+    // The last request: the lines of all others are there before its own.
+    assert_eq!(server.call_api("GET", "/api/worktrees/gone", None).status, 404);
+    let mut log = Vec::new();
+    let lines = std::cell::RefCell::new(&mut log);
+    wait_for(|| {
+        let mut lines = lines.borrow_mut();
+        lines.extend(server.take_log_lines());
+        lines.iter().any(|line| line.contains("route=/api/worktrees/{id} status=404"))
+    });
+    let find = |parts: &[&str]| log.iter().find(|line| parts.iter().all(|part| line.contains(part)));
+    let id = format!("environment={}", made["id"].as_str().unwrap());
+    for parts in [
+        ["DEBUG", "request{method=GET route=/health status=200 elapsed_ms=", "request answered"],
+        ["INFO", "request{method=GET route=/login/{code} status=401 elapsed_ms=", "request answered"],
+        ["INFO", "request{method=GET route=none status=404 elapsed_ms=", "request answered"],
+        ["INFO", "request{method=POST route=/api/worktrees ", &format!("{id} status=201 elapsed_ms=")],
+        ["INFO", "request{method=POST route=/test/message ", "conversation=\"c\" status=202 elapsed_ms="],
+    ] {
+        assert!(find(&parts).is_some(), "{parts:?} in {log:#?}");
+    }
+    assert!(!log.iter().any(|line| line.contains("secret")), "{log:#?}");
 }

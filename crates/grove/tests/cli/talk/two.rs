@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use grove_testkit::{TestEngine, TestServer, TestStore};
+use grove_testkit::{TestEngine, TestServer, TestStore, is_long_run};
 use serde_json::json;
 
 use super::registered_sandbox;
@@ -12,7 +12,7 @@ fn two_servers_share_the_work_and_one_may_be_killed() {
     let grove = registered_sandbox(TestStore::new(TestEngine::Postgres));
     let runs = grove.repo.temp_dir().join("runs");
     let mut servers = [TestServer::start(&grove), TestServer::start(&grove)];
-    let (conversations, messages) = (50, 10);
+    let (conversations, messages) = if is_long_run() { (50, 10) } else { (20, 6) };
     for number in 0..messages {
         for conversation in 0..conversations {
             let server = &servers[(number + conversation) % 2];

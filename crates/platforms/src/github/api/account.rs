@@ -74,7 +74,7 @@ impl GithubClient {
                 Err(error) => return Err(error),
             };
         if given.user.is_none_or(|account| account.id != user.id) {
-            tracing::warn!("the login {} does not belong to account {} any more", user.login, user.id);
+            tracing::warn!(login = user.login, account = user.id, "login belongs to another account now");
             return Ok(RepoPermission::Less);
         }
         Ok(RepoPermission::parse(&given.permission))

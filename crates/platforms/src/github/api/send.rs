@@ -55,7 +55,7 @@ impl ApiResponse {
     pub fn parse_list<T: DeserializeOwned>(&self) -> Result<Vec<T>, ApiError> {
         let values: Vec<Value> = self.parse_json()?;
         let read =
-            |value| serde_json::from_value(value).inspect_err(|error| tracing::warn!("passed over: {error}")).ok();
+            |value| serde_json::from_value(value).inspect_err(|error| tracing::warn!(%error, "list item skipped")).ok();
         Ok(values.into_iter().filter_map(read).collect())
     }
 

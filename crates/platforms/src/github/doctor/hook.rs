@@ -178,7 +178,7 @@ mod tests {
             let last = WebhookLastResponse { code, message: None };
             let judged = judge_webhook("hook", true, &events, &webhook_config("https://h/webhooks/github"), &last);
             assert_eq!(judged.verdict, verdict, "{judged:?}");
-            assert!(judged.detail.ends_with(words), "{judged:?}");
+            assert!(judged.detail.as_str().ends_with(words), "{judged:?}");
         }
     }
 }

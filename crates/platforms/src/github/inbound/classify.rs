@@ -129,8 +129,11 @@ impl Mention<'_> {
     pub fn to_incoming(&self, facts: &MentionFacts) -> Result<IncomingEvent, PullUnknownError> {
         let hints = self.message_hints(facts)?;
         let context = context::build_context(self.event, self.text, &facts.background);
-        let event =
-            IncomingPayload::Message { text: self.message_text(&facts.background), context: Some(context), hints };
+        let event = IncomingPayload::Message {
+            text: self.message_text(&facts.background),
+            context: Some(context),
+            hints: Box::new(hints),
+        };
         let user = self.text_author().map(|author| author.login.clone());
         Ok(build_incoming(self.event, user, self.deduplication_key(), event))
     }
@@ -151,7 +154,9 @@ impl Mention<'_> {
 
     fn message_hints(&self, facts: &MentionFacts) -> Result<WorkHints, PullUnknownError> {
         let thread = &self.event.thread;
-        let hints = WorkHints { workflow_id: Some(thread.number.to_string()), ..WorkHints::default() };
+        // For people only, so it does not matter which account wrote it.
+        let title = Some(one_line(&thread.title, 300)).filter(|title| !title.is_empty());
+        let hints = WorkHints { workflow_id: Some(thread.number.to_string()), title, ..WorkHints::default() };
         if !thread.is_pull() {
             return Ok(WorkHints { workflow_type: Some(WorkKind::Issue), ..hints });
         }
@@ -266,7 +271,7 @@ mod tests {
         };
         let incoming = asked.to_incoming(facts).unwrap();
         let IncomingPayload::Message { text, context, hints } = incoming.event else { panic!() };
-        (text, context.unwrap(), hints, incoming.delivery.unwrap())
+        (text, context.unwrap(), *hints, incoming.delivery.unwrap())
     }
 
     #[test]
@@ -282,10 +287,11 @@ mod tests {
         let IncomingPayload::Message { text, hints, .. } = incoming.event else { panic!() };
         assert_eq!(text, "Hey, fix this");
         assert_eq!(
-            hints,
+            *hints,
             WorkHints {
                 workflow_type: Some(WorkKind::Issue),
                 workflow_id: Some("42".to_owned()),
+                title: Some("Login fails".to_owned()),
                 ..WorkHints::default()
             }
         );
@@ -413,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_closes_it_it_is_closed() {
+    fn a_close_counts_whichever_account_closed_it() {
         for (event, payload, merged) in [
             (
                 "issues",

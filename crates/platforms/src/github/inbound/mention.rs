@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_writes_calls_nobody() {
+    fn an_agents_text_mentions_no_user() {
         for (text, left) in [
             ("@everyone look", "@\u{200b}everyone look"),
             ("ask @octo/team and @bob", "ask @\u{200b}octo/team and @\u{200b}bob"),

@@ -13,15 +13,13 @@ use crate::github::inbound::mention::silence_mentions;
 use crate::github::repo::RepoName;
 use crate::split::{MessageLimit, split_message};
 
-/// The interval between updates of a draft: GitHub allows 500 changes per hour.
-const COMMENT_UPDATE_INTERVAL: Duration = Duration::from_secs(8);
-
 /// The time to wait until our own account is known.
 const ACCOUNT_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) struct CommentSender {
     pub github: GithubClient,
-    pub streams: bool,
+    /// The interval between updates of a draft.
+    pub update_interval: Option<Duration>,
     pub us: watch::Receiver<BotIdentity>,
 }
 
@@ -40,7 +38,7 @@ impl Platform for CommentSender {
     }
 
     fn draft_interval(&self) -> Option<Duration> {
-        self.streams.then_some(COMMENT_UPDATE_INTERVAL)
+        self.update_interval
     }
 
     async fn show_text(&self, letter: &OutgoingText<'_>) -> Result<String, DeliveryError> {

@@ -23,7 +23,7 @@ impl GithubAdapter {
         if let Some(why) = self.account_refusal_reason(github, repo, "the author", text.author.as_ref()).await? {
             return Ok(Some(why));
         }
-        if self.access.allows_everybody() {
+        if self.access_policy().allows_everybody() {
             return Ok(None);
         }
         let edit = match &text.edit {
@@ -79,7 +79,7 @@ impl GithubAdapter {
             }),
             Err(error) if error.concerns_all() => Err(error.into()),
             Err(error) if unchanged || error.retry_advice() == RetryAdvice::Never => {
-                tracing::warn!("which account changed a text in {repo} is not known: {error}");
+                tracing::warn!(%repo, %error, "editor of a text not looked up");
                 Ok(EditLookup::Edit(by_times))
             }
             Err(error) => Err(error.into()),

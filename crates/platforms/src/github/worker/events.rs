@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use grove_conversations::backoff::RETRY_BACKOFF;
 use grove_environments::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
-use grove_model::{Moment, ProcessOwner};
+use grove_model::{EventOutcome, Moment, ProcessOwner};
 use grove_store::{RawEvent, StoreError};
 use jiff::SignedDuration;
 use tokio::sync::watch;
@@ -26,8 +27,8 @@ const MAX_CONCURRENT_THREADS: usize = 8;
 const MAX_EVENT_ATTEMPTS: i64 = 2_000;
 /// The maximum pause of all requests because of a single event that GitHub does not answer.
 const MAX_SINGLE_EVENT_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
-/// The delay after the first failure, doubled each time, and its maximum; in seconds.
-const RETRY_DELAY_RANGE_SECS: (i64, i64) = (2, 300);
+/// The pause after an error that says nothing about a retry.
+const LONGEST_RETRY_DELAY: SignedDuration = SignedDuration::from_secs(300);
 
 /// The reason why an event is not handled.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +58,7 @@ pub(crate) async fn run_event_worker(
                 // There may be more events.
                 Ok(true) => continue,
                 Ok(false) => {}
-                Err(error) => tracing::warn!("what GitHub told could not be looked at: {error}"),
+                Err(error) => tracing::warn!(%error, "stored events not loaded"),
             }
         }
         tokio::select! {
@@ -85,7 +86,7 @@ impl GithubAdapter {
     async fn learn_who_we_are(&self, github: &GithubClient, failures: i64) -> bool {
         match github.current_account().await {
             Ok(account) => {
-                tracing::info!("on GitHub as {}", account.name);
+                tracing::info!(account = account.name, "connected to GitHub");
                 self.is_connected(&account.name).await;
                 // An App that is not installed anywhere has no account yet, and no user who could mention
                 // it.
@@ -95,16 +96,14 @@ impl GithubAdapter {
                     self.rest_for(SignedDuration::from_secs(30));
                 }
                 if let Err(error) = self.find_listed_accounts(github).await {
-                    tracing::warn!("the accounts of adapters.github.allowed_users are not all known yet: {error}");
+                    tracing::warn!(%error, "accounts of adapters.github.allowed_users not looked up");
                 }
                 true
             }
             Err(error) => {
-                tracing::warn!("who we are on GitHub is not known yet: {error}");
+                tracing::warn!(%error, "own GitHub account not looked up");
                 self.record_state("failing", &error.to_string()).await;
-                self.rest_for(
-                    retry_delay(&error, failures).unwrap_or(SignedDuration::from_secs(RETRY_DELAY_RANGE_SECS.1)),
-                );
+                self.rest_for(retry_delay(&error, failures).unwrap_or(LONGEST_RETRY_DELAY));
                 false
             }
         }
@@ -156,7 +155,8 @@ impl GithubAdapter {
             }
             let stuck = match self.process_event(github, event).await {
                 Ok(outcome) => {
-                    store.event_done(event.id, true, &self.conversations.redactor.redact_text(&outcome)).await?;
+                    let description = self.conversations.redactor.redact_text(&outcome);
+                    store.finish_event(event.id, EventOutcome::Done, &description).await?;
                     done += 1;
                     continue;
                 }
@@ -170,14 +170,14 @@ impl GithubAdapter {
             };
             match pause {
                 Some((error, pause)) => {
-                    tracing::warn!("delivery {} waits {} s: {why}", event.delivery, pause.as_secs());
+                    tracing::warn!(delivery = event.delivery, pause_s = pause.as_secs(), error = why, "event put off");
                     store.event_later(event.id, now.add_duration(pause), &why).await?;
                     self.rest_for(if error.concerns_all() { pause } else { pause.min(MAX_SINGLE_EVENT_BACKOFF) });
                     return Ok(done);
                 }
                 None => {
-                    tracing::error!("delivery {} is given up: {why}", event.delivery);
-                    store.event_done(event.id, false, &why).await?;
+                    tracing::error!(delivery = event.delivery, error = why, "event given up");
+                    store.finish_event(event.id, EventOutcome::Failed, &why).await?;
                     done += 1;
                 }
             }
@@ -203,14 +203,13 @@ fn by_thread(events: Vec<RawEvent>) -> Vec<(String, Vec<RawEvent>)> {
 
 /// Returns how long to wait before a retry, if that can help.
 pub(crate) fn retry_delay(error: &ApiError, tries: i64) -> Option<SignedDuration> {
-    let doubled = || RETRY_DELAY_RANGE_SECS.0.saturating_mul(1 << tries.clamp(0, 16)).min(RETRY_DELAY_RANGE_SECS.1);
-    let seconds = match error.retry_advice() {
+    let delay = match error.retry_advice() {
         _ if tries >= MAX_EVENT_ATTEMPTS => return None,
-        RetryAdvice::After(wait) => i64::try_from(wait.as_secs()).unwrap_or(RETRY_DELAY_RANGE_SECS.1).max(1),
-        RetryAdvice::Later => doubled(),
+        RetryAdvice::After(wait) => wait.max(Duration::from_secs(1)),
+        RetryAdvice::Later => RETRY_BACKOFF.delay_after(tries),
         RetryAdvice::Never => return None,
     };
-    Some(SignedDuration::from_secs(seconds))
+    Some(SignedDuration::try_from(delay).unwrap_or(LONGEST_RETRY_DELAY))
 }
 
 /// Returns the key that keeps events in order: their issue or pull request.

@@ -55,7 +55,7 @@ impl GithubAdapter {
             return Ok(format!("refused: {why}"));
         }
         if let Some(why) = self.text_refusal_reason(github, repo, asked.text).await? {
-            tracing::info!("refused in {}: {why}", repo.conversation_id(event.thread.number));
+            tracing::info!(conversation = repo.conversation_id(event.thread.number), reason = why, "mention refused");
             return Ok(format!("refused: {why}"));
         }
         let facts = self.gather_facts(github, event, asked, tries).await?;
@@ -76,7 +76,7 @@ impl GithubAdapter {
         }
         // The reaction is optional.
         if let Err(error) = github.add_seen_reaction(repo, event.thread.number, &asked.text.place).await {
-            tracing::info!("that something was seen could not be shown: {error}");
+            tracing::info!(%error, "reaction not added");
         }
         Ok("taken".to_owned())
     }

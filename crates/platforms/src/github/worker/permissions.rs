@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::github::adapter::{GithubAdapter, PERMISSION_CACHE_DURATION};
 use crate::github::api::{ApiError, GithubClient};
-use crate::github::inbound::access::{AccessVerdict, ListedAccounts, RepoPermission};
+use crate::github::inbound::access::{AccessPolicy, AccessVerdict, ListedAccounts, RepoPermission};
 use crate::github::inbound::classify::GITHUB_PLATFORM;
 use crate::github::inbound::wire::GithubUser;
 use crate::github::repo::RepoName;
@@ -21,18 +21,19 @@ impl GithubAdapter {
         repo: &RepoName,
         user: Option<&GithubUser>,
     ) -> Result<AccessVerdict, EventError> {
-        let accounts = self.listed_accounts().await?;
-        let verdict = self.access.check_user(user, &accounts, None);
+        let access = self.access_policy();
+        let accounts = self.listed_accounts(&access).await?;
+        let verdict = access.check_user(user, &accounts, None);
         let Some(user) = user else { return Ok(verdict) };
         match verdict {
             AccessVerdict::NotKnown => {
                 let permission = self.cached_permission(github, repo, user).await?;
-                Ok(self.access.check_user(Some(user), &accounts, Some(permission)))
+                Ok(access.check_user(Some(user), &accounts, Some(permission)))
             }
-            AccessVerdict::Allowed if self.is_listed_anew(user, &accounts) => {
+            AccessVerdict::Allowed if is_listed_anew(&access, user, &accounts) => {
                 self.keep_listed_account(&user.login, user.id).await?;
                 // Another server may have recorded another account first.
-                Ok(self.access.check_user(Some(user), &self.listed_accounts().await?, None))
+                Ok(access.check_user(Some(user), &self.listed_accounts(&access).await?, None))
             }
             AccessVerdict::Allowed | AccessVerdict::Refused(_) => Ok(verdict),
         }
@@ -68,15 +69,10 @@ impl GithubAdapter {
         Ok(permission)
     }
 
-    fn is_listed_anew(&self, user: &GithubUser, accounts: &ListedAccounts) -> bool {
-        let login = user.login.to_lowercase();
-        !accounts.contains_key(&login) && self.access.listed_logins().any(|listed| listed == login)
-    }
-
     /// Returns the recorded accounts of the listed logins.
-    async fn listed_accounts(&self) -> Result<ListedAccounts, EventError> {
+    async fn listed_accounts(&self, access: &AccessPolicy) -> Result<ListedAccounts, EventError> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let unknown: Vec<&str> = self.access.listed_logins().filter(|login| !accounts.contains_key(*login)).collect();
+        let unknown: Vec<&str> = access.listed_logins().filter(|login| !accounts.contains_key(*login)).collect();
         for login in unknown {
             let Some(kept) = self.conversations.store.find_mark(GITHUB_PLATFORM, &account_mark(login)).await? else {
                 continue;
@@ -98,17 +94,23 @@ impl GithubAdapter {
     /// Looks up the accounts of listed logins before another person can take the logins. A login that GitHub
     /// does not answer for now is looked up with its first message.
     pub(crate) async fn find_listed_accounts(&self, github: &GithubClient) -> Result<(), EventError> {
-        let accounts = self.listed_accounts().await?;
-        for login in self.access.listed_logins().filter(|login| !accounts.contains_key(*login)) {
+        let access = self.access_policy();
+        let accounts = self.listed_accounts(&access).await?;
+        for login in access.listed_logins().filter(|login| !accounts.contains_key(*login)) {
             match github.user_called(login).await? {
                 Some(user) if user.login.eq_ignore_ascii_case(login) => {
                     self.keep_listed_account(login, user.id).await?
                 }
-                _ => tracing::warn!("GitHub does not know `{login}` of adapters.github.allowed_users"),
+                _ => tracing::warn!(login, "unknown login in adapters.github.allowed_users"),
             }
         }
         Ok(())
     }
+}
+
+fn is_listed_anew(access: &AccessPolicy, user: &GithubUser, accounts: &ListedAccounts) -> bool {
+    let login = user.login.to_lowercase();
+    !accounts.contains_key(&login) && access.listed_logins().any(|listed| listed == login)
 }
 
 fn account_mark(login: &str) -> String {

@@ -92,7 +92,7 @@ impl GithubAdapter {
     async fn poll_repositories(&self, github: &GithubClient, memory: &mut PollState) {
         let repos = match self.watched_repositories().await {
             Ok(repos) => repos,
-            Err(error) => return tracing::warn!("which repositories to ask about is not known: {error}"),
+            Err(error) => return tracing::warn!(%error, "repositories to poll not loaded"),
         };
         memory.complaints.retain(|name, _| repos.iter().any(|repo| repo.to_string() == *name));
         for repo in repos {
@@ -106,7 +106,7 @@ impl GithubAdapter {
             if let EventError::Api(error) = &error
                 && error.concerns_all()
             {
-                tracing::warn!("{repo} could not be asked about: {error}");
+                tracing::warn!(%repo, %error, "polling failed");
                 self.rest_for(retry_delay(error, memory.failures).unwrap_or(POLL_OVERLAP));
                 memory.failures += 1;
                 return self.record_failure(memory, &error.to_string()).await;
@@ -114,7 +114,7 @@ impl GithubAdapter {
             // The other repositories may be available.
             let complaint = error.to_string();
             if memory.complaints.insert(repo.to_string(), complaint.clone()).as_ref() != Some(&complaint) {
-                tracing::warn!("{repo} cannot be asked about: {complaint}");
+                tracing::warn!(%repo, error = complaint, "polling failed");
             }
         }
         memory.failures = 0;
@@ -226,10 +226,7 @@ impl GithubAdapter {
                 break;
             }
             if page == MAX_LIST_PAGES {
-                tracing::warn!(
-                    "{repo} has more that is new than is looked at: its oldest {} are left out",
-                    list.name()
-                );
+                tracing::warn!(%repo, list = list.name(), "too many new items, the oldest are left out");
             }
         }
         mark.since = items.iter().filter_map(|item| parse_moment(item, "updated_at")).fold(mark.since, Moment::max);

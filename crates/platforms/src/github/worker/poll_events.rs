@@ -102,7 +102,7 @@ impl PolledEventReader<'_> {
             Ok(ParsedDelivery::Happened(event)) => event,
             Ok(ParsedDelivery::Ping | ParsedDelivery::Ignored(_)) => return None,
             Err(error) => {
-                tracing::warn!("passed over: {error}");
+                tracing::warn!(%error, "polled item skipped");
                 return None;
             }
         };

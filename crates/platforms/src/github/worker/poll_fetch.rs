@@ -119,7 +119,7 @@ impl ChangeCollector<'_> {
         let is_over = |pull: &Value| is_closed(pull) && parse_moment(pull, "closed_at").is_some_and(|at| at < from);
         let open: Vec<&Value> = pulls.iter().filter(|pull| !is_over(pull)).collect();
         if open.len() > MAX_REVIEWED_PULLS {
-            tracing::warn!("{} has more changed pull requests than are asked for their reviews", self.repo);
+            tracing::warn!(repo = %self.repo, "too many changed pull requests, some reviews are left out");
         }
         for pull in open.into_iter().take(MAX_REVIEWED_PULLS) {
             let Some(number) = pull["number"].as_u64() else { continue };
@@ -163,7 +163,7 @@ impl ChangeCollector<'_> {
 fn or_skip<T>(answer: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     match answer {
         Err(error) if error.retry_advice() == RetryAdvice::Never => {
-            tracing::info!("passed over: {error}");
+            tracing::info!(%error, "polled item skipped");
             Ok(None)
         }
         other => other.map(Some),

@@ -22,7 +22,7 @@ impl GithubAdapter {
             Ok(environments) => environments,
             Err(EnvironmentError::Store(error)) => return Err(error.into()),
             Err(error) => {
-                tracing::warn!("what was told of a pull request could not be kept: {error}");
+                tracing::warn!(%error, "pull request not recorded");
                 return Ok(());
             }
         };

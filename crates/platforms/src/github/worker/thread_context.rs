@@ -46,10 +46,11 @@ impl GithubAdapter {
         if thread.is_pull() {
             // Then only the text of the pull request counts.
             linked = github.list_closing_issues(repo, thread.number).await.unwrap_or_else(|error| {
-                tracing::info!("which issues {repo}#{} closes is not known: {error}", thread.number);
+                tracing::info!(%repo, number = thread.number, %error, "closing issues not looked up");
                 Vec::new()
             });
-            background.files = or_without(github.list_changed_files(repo, thread.number).await, "is changed", tries)?;
+            background.files =
+                or_without(github.list_changed_files(repo, thread.number).await, "changed files", tries)?;
         }
         Ok(MentionFacts { pull, linked, background })
     }
@@ -62,9 +63,9 @@ impl GithubAdapter {
         text: &EventText,
         tries: i64,
     ) -> Result<ThreadBackground, EventError> {
-        let comments = or_without(comments_before(github, repo, thread.number, text).await, "was said", tries)?;
+        let comments = or_without(comments_before(github, repo, thread.number, text).await, "comments", tries)?;
         let (title, body) = (Some(thread.title.clone()), Some(thread.body.clone()));
-        if self.settings.allow_all {
+        if self.access_policy().allows_everybody() {
             let remarks = comments.into_iter().map(|comment| to_earlier_comment(comment, true)).collect();
             return Ok(ThreadBackground { shows_opener: true, title, body, remarks, ..ThreadBackground::default() });
         }
@@ -177,12 +178,12 @@ async fn find_editors(
         RetryAdvice::Later if tries >= MAX_EDITOR_LOOKUP_ATTEMPTS => LastEditors::NotAnswered,
         RetryAdvice::Later | RetryAdvice::After(_) => return Err(error),
     };
-    tracing::warn!("which accounts changed the texts of a thread in {repo} is not known: {error}");
+    tracing::warn!(%repo, %error, "editors of a thread not looked up");
     Ok(editors)
 }
 
 /// Replaces an optional fact by its default if GitHub does not return it after several attempts.
-fn or_without<T: Default>(answer: Result<T, ApiError>, what: &str, tries: i64) -> Result<T, ApiError> {
+fn or_without<T: Default>(answer: Result<T, ApiError>, fact: &str, tries: i64) -> Result<T, ApiError> {
     let hopeless = |error: &ApiError| match error.retry_advice() {
         RetryAdvice::Never => true,
         RetryAdvice::Later => tries >= MAX_LOOKUP_ATTEMPTS,
@@ -190,7 +191,7 @@ fn or_without<T: Default>(answer: Result<T, ApiError>, what: &str, tries: i64) -
     };
     match answer {
         Err(error) if hopeless(&error) => {
-            tracing::warn!("what {what} is not told to the agent: {error}");
+            tracing::warn!(fact, %error, "fact left out for the agent");
             Ok(T::default())
         }
         other => other,

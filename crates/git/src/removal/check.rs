@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use grove_model::{BranchName, CommitSha, Question, RemovalAnswer, short_hash};
+use grove_model::{BranchName, CommitSha, GitOperation, Question, RemovalAnswer, short_hash};
 use serde::{Deserialize, Serialize};
 
 use super::branch::{self, BranchFate};
@@ -405,6 +405,19 @@ pub(crate) fn in_progress(entry: &Path) -> Option<&'static str> {
         ("HEAD.lock", "git command"),
     ];
     files.iter().find(|(name, _)| entry.join(name).symlink_metadata().is_ok()).map(|(_, what)| *what)
+}
+
+/// Returns the operation that was begun in a worktree and not finished.
+pub fn operation_in(entry: &Path) -> Option<GitOperation> {
+    let files = [
+        ("rebase-merge", GitOperation::Rebase),
+        ("rebase-apply", GitOperation::Rebase),
+        ("MERGE_HEAD", GitOperation::Merge),
+        ("CHERRY_PICK_HEAD", GitOperation::CherryPick),
+        ("REVERT_HEAD", GitOperation::Revert),
+        ("BISECT_LOG", GitOperation::Bisect),
+    ];
+    files.iter().find(|(name, _)| entry.join(name).symlink_metadata().is_ok()).map(|(_, operation)| *operation)
 }
 
 /// Tells whether an operation in a worktree returns to a branch when it ends.

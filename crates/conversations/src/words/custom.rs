@@ -1,4 +1,4 @@
-//! The messages about errors of custom commands.
+//! The refusals of custom commands.
 
 use grove_environments::problem::{Problem, sentence};
 

@@ -1,0 +1,1 @@
+UPDATE remote_agent_conversations SET title = 'Fix the login' WHERE platform_conversation_id = 'acme/app#42';
