@@ -9,7 +9,7 @@ use grove_environments::problem::Problem;
 use grove_environments::snapshot::LeftoverSnapshot;
 use grove_environments::words::done::describe_pushed;
 use grove_git::push::PushOutcome;
-use grove_model::{Choice, CommitSha, UserText, WorkHints};
+use grove_model::{Choice, ChoiceOption, CommitSha, UserText, WorkHints};
 use grove_store::{AgentUsage, MessageExchange};
 
 /// The maximum size of an answer; of a longer one, the end is kept.
@@ -123,13 +123,29 @@ pub fn removed_meanwhile(branch: &str) -> String {
 
 /// Asks which of the codebases a message is about.
 pub fn codebase_choice(names: Vec<String>) -> Choice {
-    Choice { question: "Which repository is this about?".to_owned(), options: names }
+    let options = names.into_iter().map(|name| ChoiceOption::new(name.clone(), name)).collect();
+    Choice { question: "Which repository is this about?".to_owned(), options }
 }
 
 /// Returns the text of [`codebase_choice`] for a chat.
 pub fn choose_codebase(choice: &Choice) -> String {
     let Choice { question, options } = choice;
-    format!("{question} Answer with its name, or use /codebase NAME: {}.", options.join(", "))
+    let names: Vec<&str> = options.iter().map(|option| option.text.as_str()).collect();
+    format!("{question} Answer with its name, or use /codebase NAME: {}.", names.join(", "))
+}
+
+/// Offers to run an interrupted message again.
+pub fn retry_choice() -> Choice {
+    Choice { question: "Run it again?".to_owned(), options: vec![ChoiceOption::new("Retry", "/retry")] }
+}
+
+/// Offers to remove a worktree in spite of the reasons.
+pub fn remove_anyway_choice(name: Option<&str>) -> Choice {
+    let command = match name {
+        Some(name) => format!("/worktree remove {name} --force"),
+        None => "/worktree remove --force".to_owned(),
+    };
+    Choice { question: "Remove it anyway?".to_owned(), options: vec![ChoiceOption::new("Remove anyway", command)] }
 }
 
 /// Announces the position in the queue because all slots are taken.

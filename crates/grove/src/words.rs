@@ -7,7 +7,7 @@ use std::path::Path;
 
 use grove_environments::problem::{Problem, sentence};
 use grove_model::{BranchName, BranchNameError, Environment, Status};
-use grove_platforms::github::inbound::webhook::WebhookError;
+use grove_platforms::webhook::WebhookError;
 
 /// The hint for a request that the API cannot serve.
 const SEE_API: &str = "See /api/openapi.json.";
@@ -114,23 +114,39 @@ pub fn environment_gone() -> Problem {
 
 // Webhooks
 
-pub fn github_not_configured() -> Problem {
-    Problem::new("not_found", "GitHub is not configured here.", "Set `adapters.github.webhook_secret`.")
+pub fn platform_not_configured(platform: &str) -> Problem {
+    let setting = match platform {
+        "slack" => "adapters.slack.bot_token",
+        "telegram" => "adapters.telegram.webhook_secret",
+        _ => "adapters.github.webhook_secret",
+    };
+    let message = format!("{} is not configured here.", platform_title(platform));
+    Problem::new("not_found", message, format!("Set `{setting}`."))
+}
+
+fn platform_title(platform: &str) -> &str {
+    match platform {
+        "github" => "GitHub",
+        "slack" => "Slack",
+        "telegram" => "Telegram",
+        other => other,
+    }
 }
 
 pub fn too_many_deliveries() -> Problem {
     Problem::new("too_many", "Too many deliveries arrive at once.", "Send it again later.")
 }
 
-pub fn webhook_refused(error: WebhookError) -> Problem {
+pub fn webhook_refused(platform: &str, error: WebhookError) -> Problem {
     let message = sentence(&error.to_string());
     match error {
         WebhookError::BadSignature => {
-            let hint = "Give the webhook the secret that `adapters.github.webhook_secret` has.";
+            let setting = if platform == "slack" { "signing_secret" } else { "webhook_secret" };
+            let hint = format!("Give the sender the secret that `adapters.{platform}.{setting}` has.");
             Problem::new("bad_signature", message, hint)
         }
         WebhookError::Missing(_) | WebhookError::NoPayload | WebhookError::Malformed(_) => {
-            Problem::new("bad_request", message, "Send what GitHub sends.")
+            Problem::new("bad_request", message, format!("Send what {} sends.", platform_title(platform)))
         }
         WebhookError::Store(error) => error.into(),
     }

@@ -26,7 +26,7 @@ pub use ids::{
     RepositoryFolders,
 };
 pub use incoming::{IncomingEvent, IncomingPayload, RepositoryHint, WorkHints, is_of_this_machine};
-pub use message::{Choice, EventOutcome, MessageStatus, OutboxKind};
+pub use message::{Choice, ChoiceOption, EventOutcome, MessageStatus, OutboxKind};
 pub use owner::{ParseOwnerError, ProcessOwner};
 pub use removal::{Question, RemovalAnswer, TrashPhase};
 pub use time::Moment;

@@ -34,7 +34,22 @@ impl MessageStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     pub question: String,
-    pub options: Vec<String>,
+    pub options: Vec<ChoiceOption>,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChoiceOption {
+    /// The text of a button.
+    pub label: String,
+    /// The message that chooses it.
+    pub text: String,
+}
+
+impl ChoiceOption {
+    pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { label: label.into(), text: text.into() }
+    }
 }
 
 words!(

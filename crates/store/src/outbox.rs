@@ -4,7 +4,7 @@ use grove_model::{Choice, ConversationId, MessageId, Moment, OutboxKind};
 use sqlx::any::{Any, AnyRow};
 
 use crate::row::RowReader;
-use crate::{InboxMessage, Store, StoreError};
+use crate::{ConversationRef, InboxMessage, Store, StoreError};
 
 pub(crate) type StoreTransaction<'a> = sqlx::Transaction<'a, Any>;
 
@@ -23,6 +23,9 @@ const OUTBOX_ENTRY_EXISTS: &str = "SELECT id FROM grove_outbox WHERE id = $1";
 const TOUCH_CONVERSATION: &str = "UPDATE remote_agent_conversations SET updated_at = $2 WHERE id = $1";
 const OUTBOX_OF_CONVERSATION: &str = said!("WHERE conversation_id = $1 ORDER BY seq");
 const OUTBOX_OF_MESSAGE: &str = said!("WHERE conversation_id = $1 AND inbox_id = $2 ORDER BY seq");
+const CHOICE_BY_ID: &str = "SELECT o.choice AS choice, c.platform_type AS platform_type, \
+     c.platform_conversation_id AS platform_conversation_id FROM grove_outbox o \
+     JOIN remote_agent_conversations c ON c.id = o.conversation_id WHERE o.id = $1 AND o.choice IS NOT NULL";
 const DELETE_OUTBOX_ENTRIES: &str = "DELETE FROM grove_outbox WHERE conversation_id = $1";
 
 /// A message to people.
@@ -75,6 +78,21 @@ impl Store {
         .await
     }
 
+    /// Returns the question that an entry asks, and its conversation.
+    pub async fn find_choice(&self, entry: MessageId) -> Result<Option<(ConversationRef, Choice)>, StoreError> {
+        self.retry_while_disconnected(|| async {
+            let row = sqlx::query(CHOICE_BY_ID).bind(entry.to_string()).fetch_optional(&self.pool).await?;
+            let Some(row) = row else { return Ok(None) };
+            let row = RowReader { row: &row, table: "grove_outbox" };
+            let conversation = ConversationRef {
+                platform: row.required_text("platform_type")?,
+                id: row.required_text("platform_conversation_id")?,
+            };
+            Ok(read_choice(&row)?.map(|choice| (conversation, choice)))
+        })
+        .await
+    }
+
     pub async fn forget_said(&self, conversation: ConversationId) -> Result<(), StoreError> {
         self.retry_while_disconnected(|| async {
             sqlx::query(DELETE_OUTBOX_ENTRIES).bind(conversation.to_string()).execute(&self.pool).await?;
@@ -120,12 +138,17 @@ pub(crate) async fn insert_outbox_entry(
 
 fn read_said(row: &AnyRow) -> Result<OutboxEntry, StoreError> {
     let row = RowReader { row, table: "grove_outbox" };
-    let choice = row.optional_text("choice")?.map(|choice| serde_json::from_str(&choice)).transpose();
     Ok(OutboxEntry {
         manner: row.parse("kind")?,
         text: row.required_text("text")?,
         at: row.parse("created_at")?,
         message: row.parse_optional("inbox_id")?,
-        choice: choice.map_err(|error| row.invalid_value_error("choice", &error))?,
+        choice: read_choice(&row)?,
     })
+}
+
+/// Reads the question of an entry.
+pub(crate) fn read_choice(row: &RowReader<'_>) -> Result<Option<Choice>, StoreError> {
+    let choice = row.optional_text("choice")?.map(|choice| serde_json::from_str(&choice)).transpose();
+    choice.map_err(|error| row.invalid_value_error("choice", &error))
 }

@@ -1,14 +1,16 @@
 //! The outbox entries that are still to be sent to their platform, and the processes that send them.
 
-use grove_model::{MessageId, Moment, OutboxKind, ProcessOwner};
+use grove_model::{Choice, MessageId, MessageStatus, Moment, OutboxKind, ProcessOwner};
 
+use crate::outbox::read_choice;
 use crate::row::RowReader;
 use crate::{Store, StoreError};
 
 // The query repeats the condition of the index `unsent` word for word, or SQLite does not see that it may use
 // the index.
 const UNSENT_MESSAGES: &str = "SELECT o.id AS id, o.kind AS kind, o.text AS text, o.inbox_id AS inbox_id, o.tries AS tries, \
-     o.sender AS sender, o.sender_until AS sender_until, c.platform_conversation_id AS conversation, i.draft AS draft, i.agent_at AS agent_at \
+     o.sender AS sender, o.sender_until AS sender_until, c.platform_conversation_id AS conversation, i.draft AS draft, i.agent_at AS agent_at, \
+     o.choice AS choice, i.delivery AS delivery, i.status AS status \
      FROM grove_outbox o JOIN remote_agent_conversations c ON c.id = o.conversation_id \
      LEFT JOIN grove_inbox i ON i.id = o.inbox_id \
      WHERE o.via IS NOT NULL AND o.sent_at IS NULL AND o.via = $1 AND (o.not_before IS NULL OR o.not_before <= $2) \
@@ -42,6 +44,12 @@ pub struct UnsentMessage {
     pub draft: Option<String>,
     /// An agent was started for the message, so a draft may exist on the platform that no process recorded.
     pub had_agent: bool,
+    /// The question that it asks, if that has a fixed set of answers.
+    pub choice: Option<Choice>,
+    /// The platform's id of the message to which it belongs.
+    pub delivery: Option<String>,
+    /// The status of that message.
+    pub status: Option<MessageStatus>,
 }
 
 impl Store {
@@ -62,6 +70,9 @@ impl Store {
                     sender_until: row.parse_optional("sender_until")?,
                     draft: row.optional_text("draft")?,
                     had_agent: row.optional_text("agent_at")?.is_some(),
+                    choice: read_choice(&row)?,
+                    delivery: row.optional_text("delivery")?,
+                    status: row.parse_optional("status")?,
                 })
             };
             query.fetch_all(&self.pool).await?.iter().map(read).collect()

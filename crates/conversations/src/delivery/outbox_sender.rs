@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use grove_environments::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
-use grove_model::{MessageId, Moment, OutboxKind, ProcessOwner};
+use grove_model::{Choice, MessageId, MessageStatus, Moment, OutboxKind, ProcessOwner};
 use grove_store::{StoreError, UnsentMessage};
 use jiff::SignedDuration;
 use tokio::sync::broadcast::error::RecvError;
@@ -43,6 +43,17 @@ pub struct OutgoingText<'a> {
     pub uncertain: bool,
     /// The text is a draft.
     pub growing: bool,
+    /// The question that the text asks, with the id of its entry, for buttons.
+    pub choice: Option<(MessageId, &'a Choice)>,
+}
+
+/// A message whose answer is on the platform.
+#[derive(Clone, Copy, Debug)]
+pub struct AnsweredMessage<'a> {
+    pub conversation: &'a str,
+    /// The id under which the adapter accepted the message.
+    pub delivery: &'a str,
+    pub status: MessageStatus,
 }
 
 /// The reason why a platform did not show a text.
@@ -66,6 +77,12 @@ pub trait Platform: Send + Sync {
 
     /// Shows a text by changing the existing one or adding a new one. Returns the platform's id of it.
     async fn show_text(&self, letter: &OutgoingText<'_>) -> Result<String, DeliveryError>;
+
+    /// Marks a message as answered where the platform can show that, for example by a reaction. It is not
+    /// retried.
+    async fn mark_answered(&self, _message: AnsweredMessage<'_>) -> Result<(), DeliveryError> {
+        Ok(())
+    }
 }
 
 /// Sends until `ending` is set, and then everything that is ready.
@@ -187,11 +204,14 @@ impl OutboxSender {
             shown_as,
             uncertain: unsent.tries > 0 || may_be_draft,
             growing: false,
+            choice: unsent.choice.as_ref().map(|choice| (unsent.id, choice)),
         };
         match self.platform.show_text(&letter).await {
             Ok(shown_as) => {
                 self.failures = 0;
-                store.mark_sent(unsent.id, &shown_as).await
+                store.mark_sent(unsent.id, &shown_as).await?;
+                self.mark_answered(unsent).await;
+                Ok(())
             }
             Err(DeliveryError::Later { after, why }) if unsent.tries < MAX_DELIVERY_ATTEMPTS => {
                 self.back_off(after);
@@ -206,6 +226,17 @@ impl OutboxSender {
                 tracing::error!(platform, conversation, error = why, "delivery given up");
                 store.send_never(unsent.id, &why).await
             }
+        }
+    }
+
+    async fn mark_answered(&self, unsent: &UnsentMessage) {
+        let (OutboxKind::Answer, Some(delivery), Some(status)) = (unsent.manner, &unsent.delivery, unsent.status)
+        else {
+            return;
+        };
+        let message = AnsweredMessage { conversation: &unsent.conversation, delivery, status };
+        if let Err(error) = self.platform.mark_answered(message).await {
+            tracing::info!(platform = self.platform.name(), %error, "message not marked as answered");
         }
     }
 
@@ -237,6 +268,7 @@ impl OutboxSender {
                 shown_as: draft.shown_as.as_deref(),
                 uncertain: draft.uncertain,
                 growing: true,
+                choice: None,
             };
             match self.platform.show_text(&letter).await {
                 Ok(shown_as) => {

@@ -4,7 +4,7 @@ use grove_model::IncomingPayload;
 use grove_store::InboxOutcome;
 
 use crate::commands::parse::parse_message;
-use crate::commands::slash_command::SlashCommand;
+use crate::commands::slash_command::{SlashCommand, WorktreeCommand};
 use crate::commands::{agent, codebase, custom, cwd, help, push, reset, status, worktree};
 use crate::replies;
 use crate::turn::agent::WrittenMessage;
@@ -34,7 +34,15 @@ impl TurnContext<'_> {
             SlashCommand::Clone(args) => codebase::clone_repository(self, &args).await?,
             SlashCommand::Cwd(args) => cwd::show_or_choose_cwd(self, &args).await?,
             SlashCommand::Agent(args) => agent::show_or_choose_agent(self, &args).await?,
-            SlashCommand::Worktree(command) => Box::pin(worktree::run_worktree_command(self, &command)).await?,
+            SlashCommand::Worktree(command) => {
+                match (Box::pin(worktree::run_worktree_command(self, &command)).await, command) {
+                    (Ok(answer), _) => answer,
+                    (Err(problem), WorktreeCommand::Remove(args)) if !args.force && problem.code == "refused" => {
+                        return Ok(TurnOutcome::offering_force(&problem, args.named.worktree.as_deref()));
+                    }
+                    (Err(problem), _) => return Err(problem.into()),
+                }
+            }
             SlashCommand::Commands => custom::list_custom_commands(self).await?,
             SlashCommand::Push(args) => Box::pin(push::push_branch(self, &args)).await?,
             SlashCommand::Pr(args) => Box::pin(push::open_pull_request(self, &args)).await?,

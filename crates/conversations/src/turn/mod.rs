@@ -62,7 +62,8 @@ pub struct TurnOutcome {
 
 impl TurnOutcome {
     pub fn new(answer: Option<String>, end: InboxOutcome) -> Self {
-        Self { answer, end, choice: None, left: None }
+        let choice = (end == InboxOutcome::Interrupted).then(replies::retry_choice);
+        Self { answer, end, choice, left: None }
     }
 
     pub fn from_answer(answer: impl Into<String>) -> Self {
@@ -77,6 +78,11 @@ impl TurnOutcome {
     pub fn asking_for_codebase(choice: Choice) -> Self {
         let answer = replies::choose_codebase(&choice);
         Self { choice: Some(choice), ..Self::new(Some(answer), InboxOutcome::Asked) }
+    }
+
+    /// Returns the outcome of a refused removal, which can be repeated with force.
+    pub fn offering_force(problem: &Problem, name: Option<&str>) -> Self {
+        Self { choice: Some(replies::remove_anyway_choice(name)), ..Self::from_problem(problem) }
     }
 
     pub fn without_answer() -> Self {

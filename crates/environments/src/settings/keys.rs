@@ -122,6 +122,41 @@ pub const SETTING_KEYS: &[SettingKey] = &[
     new_key("adapters.github.allow_all", SettingShape::Bool, Some("false")),
     new_key("adapters.github.streaming", SettingShape::OneOf(&["stream", "batch"]), Some("stream")).needs_restart(),
     new_key("adapters.github.update_seconds", SettingShape::Count { least: 1 }, Some("8")).needs_restart(),
+    new_key("adapters.slack.bot_token", SettingShape::Text, None)
+        .with_other_variables(&["SLACK_BOT_TOKEN"])
+        .mark_secret()
+        .needs_restart(),
+    new_key("adapters.slack.app_token", SettingShape::Text, None)
+        .with_other_variables(&["SLACK_APP_TOKEN"])
+        .mark_secret()
+        .needs_restart(),
+    new_key("adapters.slack.signing_secret", SettingShape::Text, None).mark_secret().needs_restart(),
+    new_key("adapters.slack.api_url", SettingShape::Text, Some("https://slack.com/api")).needs_restart(),
+    new_key("adapters.slack.allowed_users", SettingShape::List, Some(""))
+        .with_other_variables(&["SLACK_ALLOWED_USER_IDS"]),
+    new_key("adapters.slack.allow_all", SettingShape::Bool, Some("false")),
+    new_key("adapters.slack.streaming", SettingShape::OneOf(&["stream", "batch"]), Some("stream")).needs_restart(),
+    new_key("adapters.slack.update_seconds", SettingShape::Count { least: 1 }, Some("2")).needs_restart(),
+    new_key("adapters.discord.token", SettingShape::Text, None)
+        .with_other_variables(&["DISCORD_BOT_TOKEN"])
+        .mark_secret()
+        .needs_restart(),
+    new_key("adapters.discord.api_url", SettingShape::Text, Some("https://discord.com")).needs_restart(),
+    new_key("adapters.discord.gateway_url", SettingShape::Text, Some("wss://gateway.discord.gg")).needs_restart(),
+    new_key("adapters.discord.allowed_users", SettingShape::List, Some("")),
+    new_key("adapters.discord.allow_all", SettingShape::Bool, Some("false")),
+    new_key("adapters.discord.streaming", SettingShape::OneOf(&["stream", "batch"]), Some("stream")).needs_restart(),
+    new_key("adapters.discord.update_seconds", SettingShape::Count { least: 1 }, Some("2")).needs_restart(),
+    new_key("adapters.telegram.token", SettingShape::Text, None)
+        .with_other_variables(&["TELEGRAM_BOT_TOKEN"])
+        .mark_secret()
+        .needs_restart(),
+    new_key("adapters.telegram.api_url", SettingShape::Text, Some("https://api.telegram.org")).needs_restart(),
+    new_key("adapters.telegram.webhook_secret", SettingShape::Text, None).mark_secret().needs_restart(),
+    new_key("adapters.telegram.allowed_users", SettingShape::List, Some("")),
+    new_key("adapters.telegram.allow_all", SettingShape::Bool, Some("false")),
+    new_key("adapters.telegram.streaming", SettingShape::OneOf(&["stream", "batch"]), Some("stream")).needs_restart(),
+    new_key("adapters.telegram.update_seconds", SettingShape::Count { least: 1 }, Some("3")).needs_restart(),
     new_key("adapters.test.enabled", SettingShape::Bool, Some("false")).needs_restart(),
 ];
 

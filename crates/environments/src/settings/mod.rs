@@ -23,7 +23,10 @@ use grove_git::finish::FinishMethod;
 use grove_git::removal::RegenerableNames;
 use jiff::SignedDuration;
 
-pub use adapters::{GithubCredentials, GithubSettings, is_permanent_platform};
+pub use adapters::{
+    ChatSettings, DiscordSettings, GithubCredentials, GithubSettings, SlackSettings, TelegramSettings,
+    is_permanent_platform,
+};
 pub use agents::{AgentKind, AgentPermissions, AgentSettings};
 pub use keys::{SETTING_KEYS, SettingKey};
 pub use live::{LiveSettings, ReloadOutcome};

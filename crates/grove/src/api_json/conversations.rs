@@ -1,6 +1,6 @@
 //! Conversations and their messages.
 
-use grove_model::{Choice, MessageId, MessageStatus, Moment, OutboxKind};
+use grove_model::{Choice, ChoiceOption, MessageId, MessageStatus, Moment, OutboxKind};
 use grove_store::{Conversation, OutboxEntry};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -75,12 +75,23 @@ pub struct ConversationLineJson {
 #[schema(as = Choice)]
 pub struct ChoiceJson {
     pub question: String,
-    pub options: Vec<String>,
+    pub options: Vec<ChoiceOptionJson>,
+}
+
+/// An answer to a question.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChoiceOption)]
+pub struct ChoiceOptionJson {
+    /// The text of a button.
+    pub label: String,
+    /// The message that chooses it.
+    pub text: String,
 }
 
 impl From<Choice> for ChoiceJson {
     fn from(Choice { question, options }: Choice) -> Self {
-        Self { question, options }
+        let option = |ChoiceOption { label, text }| ChoiceOptionJson { label, text };
+        Self { question, options: options.into_iter().map(option).collect() }
     }
 }
 

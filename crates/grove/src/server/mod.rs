@@ -34,7 +34,7 @@ use grove_environments::problem::Problem;
 use grove_environments::redact::Redactor;
 use grove_environments::settings::Settings;
 use grove_git::Git;
-use grove_platforms::github::adapter::GithubAdapter;
+use grove_platforms::adapters::Adapters;
 use grove_platforms::github::connection::GithubConnection;
 use grove_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -60,7 +60,7 @@ pub struct ServerState {
     pub page_host: String,
     pub metrics: PrometheusHandle,
     pub ending: watch::Receiver<bool>,
-    pub github: Option<Arc<grove_platforms::github::adapter::GithubAdapter>>,
+    pub adapters: Adapters,
     pub write_probe: health::WriteProbe,
     /// Slots for webhooks whose signature is not checked yet.
     pub unsigned_bodies: Semaphore,
@@ -112,11 +112,11 @@ impl GroveServer {
         };
         let forge = GithubConnection::new(settings.github_settings()).map(|github| github as Arc<dyn Forge>);
         let conversations = Conversations::new(git, store, settings.into(), forge, redactor, scope);
-        let github = match duty {
+        let adapters = match duty {
             ServerMode::All => {
-                GithubAdapter::new(&conversations, settings).map_err(|error| words::bad_github_settings(&error))?
+                Adapters::new(&conversations, settings).map_err(|error| words::bad_github_settings(&error))?
             }
-            ServerMode::Chat => None,
+            ServerMode::Chat => Adapters::default(),
         };
         let app = Arc::new(ServerState {
             conversations,
@@ -125,7 +125,7 @@ impl GroveServer {
             page_host: page_host_of(settings)?,
             metrics: handle,
             ending: heard,
-            github,
+            adapters,
             write_probe: health::WriteProbe::default(),
             unsigned_bodies: Semaphore::new(webhooks::MAX_UNSIGNED_BODIES),
         });
@@ -162,16 +162,14 @@ impl GroveServer {
             let (conversations, heard) = (app.conversations.clone(), ending.subscribe());
             tokio::spawn(async move { reload::watch_settings(&conversations, heard).await })
         });
-        let github = app.github.clone().map(|github| tokio::spawn(github.run_adapter(ending.subscribe())));
+        let adapters = app.adapters.start_all(&ending.subscribe());
         if duty == ServerMode::All {
             // Ready: from here on messages are accepted and handled.
             let _ = writeln!(std::io::stderr(), "listening on http://{}", app.listen);
         }
         conversations.run_queue(ending.subscribe()).await;
-        if let Some(github) = github
-            && tokio::time::timeout(FINAL_DELIVERY_TIMEOUT, github).await.is_err()
-        {
-            tracing::warn!("GitHub deliveries left for the next start");
+        if tokio::time::timeout(FINAL_DELIVERY_TIMEOUT, adapters.join_all()).await.is_err() {
+            tracing::warn!("deliveries left for the next start");
         }
         for task in [keeping, reloading].into_iter().flatten() {
             task.abort();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
-use grove_platforms::github::inbound::webhook::WebhookRequest;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use grove_platforms::webhook::{WebhookReply, WebhookRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -38,7 +38,10 @@ const UNSIGNED_WAIT_TIMEOUT: Duration = Duration::from_secs(4);
 const UNSIGNED_RETRY_AFTER: u32 = 10;
 
 pub fn routes() -> OpenApiRouter<Arc<ServerState>> {
-    OpenApiRouter::default().routes(routes!(receive_github_webhook))
+    OpenApiRouter::default()
+        .routes(routes!(receive_github_webhook))
+        .routes(routes!(receive_slack_webhook))
+        .routes(routes!(receive_telegram_webhook))
 }
 
 /// A delivery that was accepted.
@@ -73,12 +76,61 @@ struct AcceptedDeliveryJson {
         BodyErrors,
     ),
 )]
-async fn receive_github_webhook(
-    State(app): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<(StatusCode, Json<AcceptedDeliveryJson>), HttpError> {
-    let Some(adapter) = &app.github else {
-        return Err(words::github_not_configured().into());
+async fn receive_github_webhook(state: State<Arc<ServerState>>, request: Request) -> Result<Response, HttpError> {
+    receive_webhook(&state, "github", request).await
+}
+
+/// Receives an event or a pressed button from Slack.
+#[utoipa::path(
+    post,
+    path = "/webhooks/slack",
+    tag = "webhooks",
+    security(()),
+    params(
+        ("X-Slack-Signature" = String, Header, description = "`v0=` and the HMAC SHA-256 of version, timestamp and body."),
+        ("X-Slack-Request-Timestamp" = String, Header, description = "Seconds since 1970; at most five minutes from now."),
+    ),
+    request_body(
+        description = "The event as JSON, or a pressed button as a form with the field `payload`.",
+        content((Object = "application/json"), (Object = "application/x-www-form-urlencoded")),
+    ),
+    responses(
+        (status = 200, description = "The challenge of Slack's verification of this address.", body = String, content_type = "text/plain"),
+        (status = 202, description = "The event is stored, unless it needs no handling.", body = AcceptedDeliveryJson),
+        (status = 401, description = "The signature is missing, wrong or too old.", body = ErrorJson),
+        (status = 404, description = "Slack is not configured here.", body = ErrorJson),
+        (status = 503, description = "Too many deliveries arrive at once, or the store does not answer.", body = ErrorJson),
+        BodyErrors,
+    ),
+)]
+async fn receive_slack_webhook(state: State<Arc<ServerState>>, request: Request) -> Result<Response, HttpError> {
+    receive_webhook(&state, "slack", request).await
+}
+
+/// Receives an update from Telegram.
+#[utoipa::path(
+    post,
+    path = "/webhooks/telegram",
+    tag = "webhooks",
+    security(()),
+    params(("X-Telegram-Bot-Api-Secret-Token" = String, Header, description = "The secret of the webhook.")),
+    request_body(description = "The update.", content((Object = "application/json"))),
+    responses(
+        (status = 202, description = "The update is stored, unless it needs no handling.", body = AcceptedDeliveryJson),
+        (status = 401, description = "The secret is missing or wrong.", body = ErrorJson),
+        (status = 404, description = "Telegram's webhook is not configured here.", body = ErrorJson),
+        (status = 503, description = "Too many deliveries arrive at once, or the store does not answer.", body = ErrorJson),
+        BodyErrors,
+    ),
+)]
+async fn receive_telegram_webhook(state: State<Arc<ServerState>>, request: Request) -> Result<Response, HttpError> {
+    receive_webhook(&state, "telegram", request).await
+}
+
+/// Reads, verifies and stores a request of a platform.
+async fn receive_webhook(app: &ServerState, platform: &'static str, request: Request) -> Result<Response, HttpError> {
+    let Some(receiver) = app.adapters.webhook_receiver(platform) else {
+        return Err(words::platform_not_configured(platform).into());
     };
     let headers = request.headers().clone();
     // The semaphore is never closed, so only the timeout can fail here.
@@ -87,19 +139,14 @@ async fn receive_github_webhook(
         return Err(refused.retry_after(UNSIGNED_RETRY_AFTER));
     };
     let body = read_body(request, MAX_WEBHOOK_BYTES, UNSIGNED_READ_TIMEOUTS).await?;
-    let knock = WebhookRequest {
-        signature: headers.get("x-hub-signature-256").map(|value| value.as_bytes()),
-        event: header_text(&headers, "x-github-event"),
-        delivery: header_text(&headers, "x-github-delivery"),
-        content_type: header_text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default(),
-        body: &body,
-    };
-    let signed = adapter.verify_signature(knock).map_err(words::webhook_refused)?;
+    let received = WebhookRequest { headers: &headers, body: &body };
+    let refused = |error| words::webhook_refused(platform, error);
+    receiver.verify_request(received).map_err(refused)?;
     drop(place);
-    let new = adapter.store_delivery(signed).await.map_err(words::webhook_refused)?;
-    Ok((StatusCode::ACCEPTED, Json(AcceptedDeliveryJson { accepted: true, new })))
-}
-
-fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
+    Ok(match receiver.store_request(received).await.map_err(refused)? {
+        WebhookReply::Accepted { new } => {
+            (StatusCode::ACCEPTED, Json(AcceptedDeliveryJson { accepted: true, new })).into_response()
+        }
+        WebhookReply::Text(text) => text.into_response(),
+    })
 }

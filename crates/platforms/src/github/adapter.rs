@@ -4,21 +4,26 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use grove_conversations::conversations::Conversations;
-use grove_conversations::delivery::event_writer::EventWriter;
 use grove_conversations::delivery::outbox_sender;
 use grove_environments::settings::{GithubCredentials, GithubSettings, Settings};
 use grove_model::Moment;
 use secrecy::SecretString;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+use crate::adapter::{Adapter, AdapterState, record_state};
+use crate::event_queue::EventQueue;
 use crate::github::api::{ApiCredentials, ClientSetupError, GithubClient};
 use crate::github::inbound::access::{AccessPolicy, ListedAccounts, RepoPermission};
 use crate::github::inbound::classify::{BotIdentity, GITHUB_PLATFORM};
-use crate::github::inbound::mention::BotName;
 use crate::github::inbound::signature::WebhookSecrets;
+use crate::github::outbound::comments::CommentSender;
 use crate::github::repo::RepoName;
 use crate::github::web_address::GithubWeb;
+use crate::github::worker::events::GithubEventHandler;
+use crate::github::worker::poll::run_polling;
+use crate::mention::BotName;
 
 /// The time that a permission of a user is cached.
 pub(crate) const PERMISSION_CACHE_DURATION: Duration = Duration::from_secs(60);
@@ -44,9 +49,7 @@ pub struct GithubAdapter {
     pub(crate) began: Moment,
     pub(crate) settings: GithubSettings,
     pub(crate) secrets: WebhookSecrets,
-    pub(crate) event_writer: EventWriter,
-    /// Notified when a new event was stored.
-    pub(crate) new: Arc<Notify>,
+    pub(crate) queue: EventQueue,
     /// Only these repositories are served, and are cloned on first use; if empty, the registered ones are
     /// served.
     pub(crate) repos: Vec<RepoName>,
@@ -54,8 +57,6 @@ pub struct GithubAdapter {
     /// Without credentials, incoming events are stored and wait.
     pub(crate) github: Option<GithubClient>,
     pub(crate) us: watch::Sender<BotIdentity>,
-    /// No request is sent to GitHub until then.
-    pub(crate) rest_until: Mutex<Instant>,
     /// The permission of a user in a repository, and when it was looked up.
     pub(crate) permissions: Mutex<HashMap<(String, u64), (RepoPermission, Instant)>>,
     /// The known accounts of the listed logins.
@@ -78,55 +79,28 @@ impl GithubAdapter {
         let github =
             settings.credentials.as_ref().map(|credentials| build_github_client(&settings, credentials)).transpose()?;
         let is_app = github.as_ref().is_some_and(GithubClient::is_app);
-        let new = Arc::new(Notify::new());
-        let wake = new.clone();
         Ok(Some(Arc::new(Self {
             secrets: WebhookSecrets::new(&settings.webhook_secrets),
-            event_writer: EventWriter::new(conversations.store.clone(), move || wake.notify_one()),
+            queue: EventQueue::new(GITHUB_PLATFORM, conversations),
             us: watch::Sender::new(BotIdentity { name, account: None, is_app }),
             permissions: Mutex::default(),
             accounts: Mutex::default(),
-            rest_until: Mutex::new(Instant::now()),
             repos,
             web: GithubWeb::of_api(&settings.api_url),
             conversations: conversations.clone(),
             began: Moment::now(),
             settings,
-            new,
             github,
         })))
     }
 
-    /// Runs until `ending` is set.
-    pub async fn run_adapter(self: Arc<Self>, ending: watch::Receiver<bool>) {
-        let Some(github) = self.github.clone() else {
-            tracing::error!("GitHub gets no answers: `adapters.github.token` or an App is missing");
-            self.record_state("failing", "`adapters.github.token` or an App is missing").await;
-            return;
-        };
-        let us = self.us.subscribe();
-        let platform = Arc::new(crate::github::outbound::comments::CommentSender {
-            github: github.clone(),
-            update_interval: self.settings.update_interval,
-            us,
-        });
-        let sending = outbox_sender::run_outbox(self.conversations.clone(), platform, ending.clone());
-        let working = crate::github::worker::events::run_event_worker(&self, &github, ending.clone());
-        let asking = crate::github::worker::poll::run_polling(&self, &github, ending);
-        tokio::join!(sending, working, asking);
-    }
-
-    /// Records the state of the adapter, for status queries.
-    pub(crate) async fn record_state(&self, state: &str, detail: &str) {
-        let value = serde_json::json!({ "state": state, "detail": detail }).to_string();
-        if let Err(error) = self.conversations.store.set_mark(GITHUB_PLATFORM, "state", &value).await {
-            tracing::warn!(state, %error, "adapter state not recorded");
-        }
+    pub(crate) async fn record_state(&self, state: AdapterState, detail: &str) {
+        record_state(&self.conversations, GITHUB_PLATFORM, state, detail).await;
     }
 
     pub(crate) async fn is_connected(&self, name: &str) {
         let asking = self.settings.poll.map(|every| format!(", asks every {} s", every.as_secs()));
-        self.record_state("connected", &format!("as {name}{}", asking.unwrap_or_default())).await;
+        self.record_state(AdapterState::Connected, &format!("as {name}{}", asking.unwrap_or_default())).await;
     }
 
     /// Returns the configured access. The lists of users may change while the server runs.
@@ -137,6 +111,28 @@ impl GithubAdapter {
 
     pub(crate) fn bot_identity(&self) -> BotIdentity {
         self.us.borrow().clone()
+    }
+}
+
+#[async_trait]
+impl Adapter for GithubAdapter {
+    fn name(&self) -> &'static str {
+        GITHUB_PLATFORM
+    }
+
+    async fn run_adapter(self: Arc<Self>, ending: watch::Receiver<bool>) {
+        let Some(github) = self.github.clone() else {
+            tracing::error!("GitHub gets no answers: `adapters.github.token` or an App is missing");
+            return self.record_state(AdapterState::Failing, "`adapters.github.token` or an App is missing").await;
+        };
+        let us = self.us.subscribe();
+        let update_interval = self.settings.update_interval;
+        let platform = Arc::new(CommentSender { github: github.clone(), update_interval, us });
+        let sending = outbox_sender::run_outbox(self.conversations.clone(), platform, ending.clone());
+        let handler = GithubEventHandler { adapter: &self, github: &github };
+        let working = self.queue.run_worker(&handler, ending.clone());
+        let asking = run_polling(&self, &github, ending);
+        tokio::join!(sending, working, asking);
     }
 }
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use grove_platforms::github::api::{
     ApiCredentials, ApiError, ClientSetupError, CreatePullRequest, GithubClient, PollResult, RepositoryList,
-    RetryAdvice,
 };
 use grove_platforms::github::inbound::access::RepoPermission;
 use grove_platforms::github::inbound::event::{ReviewedLines, TextEdit, TextPlace};
 use grove_platforms::github::inbound::wire::{CommentPayload, GithubUser};
 use grove_platforms::github::repo::RepoName;
 use grove_platforms::github::worker::poll_events::number_of;
+use grove_platforms::retry::RetryAdvice;
 use grove_testkit::github::{BOT_LOGIN, FakeGithub, RequestFault};
 
 const TEST_REPO: &str = "octo/shop";

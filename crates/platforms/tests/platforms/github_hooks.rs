@@ -9,9 +9,9 @@ use grove_platforms::github::api::{ApiCredentials, GithubClient};
 use grove_platforms::github::inbound::classify::{BotIdentity, MentionFacts, Relevance, classify_event};
 use grove_platforms::github::inbound::context::ThreadBackground;
 use grove_platforms::github::inbound::event::{EventAction, GithubEvent, ParsedDelivery, parse_delivery};
-use grove_platforms::github::inbound::mention::BotName;
 use grove_platforms::github::inbound::signature::{WebhookSecrets, WebhookSignature};
 use grove_platforms::github::repo::RepoName;
+use grove_platforms::mention::BotName;
 use grove_testkit::SeededRandom;
 use grove_testkit::github::{BOT_LOGIN, FakeGithub};
 

@@ -1,6 +1,6 @@
 //! Conversations: their titles, and messages that are kept until a question is answered.
 
-use grove_model::{Choice, IncomingEvent, IncomingPayload, MessageStatus, Moment};
+use grove_model::{Choice, ChoiceOption, IncomingEvent, IncomingPayload, MessageStatus, Moment};
 use grove_store::{AcceptedMessage, InboxMessage, InboxOutcome, Store, TurnKey};
 use grove_testkit::both_engines;
 use jiff::SignedDuration;
@@ -42,7 +42,7 @@ both_engines! {
     async fn a_kept_message_and_its_question_survive_a_restart(test: TestStore) {
         let store = open_store(&test).await;
         let said = accept_text(&store, "fix the login").await;
-        let choice = Choice { question: "Which?".to_owned(), options: vec!["app".to_owned(), "site".to_owned()] };
+        let choice = Choice { question: "Which?".to_owned(), options: ["app", "site"].map(|name| ChoiceOption::new(name, name)).to_vec() };
         let (key, message) = begin_turn(&store).await;
         store.answer_message(&key, message.id, Some("Which? app, site."), Some(&choice), InboxOutcome::Asked).await.unwrap();
         store.release_turn(&key).await.unwrap();

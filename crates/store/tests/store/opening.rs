@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use grove_model::{IncomingPayload, Status, WorkKind};
+use grove_model::{ChoiceOption, IncomingPayload, Status, WorkKind};
 use grove_store::{Store, StoreError, latest_version};
 use grove_testkit::{TestEngine, TestStore, both_engines};
 use sqlx::{Connection, Executor};
@@ -107,7 +107,7 @@ both_engines! {
         assert!(matches!(&kept[0].event, IncomingPayload::Message { text, .. } if text == "fix the login"), "{kept:?}");
         let asked = store.said_to(&kept[0]).await.unwrap().remove(0).choice.expect("a choice");
         assert_eq!(conversation[0].title.as_deref(), Some("Fix the login"));
-        assert_eq!((asked.question.as_str(), asked.options), ("Which one?", vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!((asked.question.as_str(), asked.options), ("Which one?", ["a", "b"].map(|name| ChoiceOption::new(name, name)).to_vec()));
     }
 }
 

@@ -52,7 +52,8 @@ pub async fn render_log(app: &ServerState, id: &str) -> Result<ChatLog, HttpErro
     };
     let shell = is_shell(app, conversation.as_ref()).await?;
     let codebase = codebase.map(|codebase| codebase.name);
-    let asks = codebase.is_none() && lines.last().is_some_and(|line| line.choice.is_some());
+    let offers = idle && lines.last().is_some_and(|line| line.choice.is_some());
+    let asks = offers && codebase.is_none();
     let answers = lines.iter().filter(|line| line.kind == LineKind::Answer).count();
     let left_out = lines.len().saturating_sub(MAX_SHOWN_LINES);
     if lines.is_empty() {
@@ -65,7 +66,7 @@ pub async fn render_log(app: &ServerState, id: &str) -> Result<ChatLog, HttpErro
             data-codebase=(codebase.as_deref().unwrap_or_default()) data-asks=(asks) {
             @for (index, line) in lines.iter().enumerate().skip(left_out) {
                 @match &line.choice {
-                    Some(choice) if asks && index == last => (render_choice(line, choice)),
+                    Some(choice) if offers && index == last => (render_choice(line, choice, asks)),
                     _ => (render_line(line, shell)),
                 }
             }
@@ -74,16 +75,17 @@ pub async fn render_log(app: &ServerState, id: &str) -> Result<ChatLog, HttpErro
     Ok(ChatLog { html, title: conversation.and_then(|conversation| conversation.title), codebase, asks })
 }
 
-/// Renders a question that waits for its answer: a button for each option.
-fn render_choice(line: &ConversationLineJson, choice: &ChoiceJson) -> Markup {
+/// Renders a question that waits for its answer: a button for each option. Beside the buttons for codebases
+/// their names are not repeated.
+fn render_choice(line: &ConversationLineJson, choice: &ChoiceJson, asks: bool) -> Markup {
     html! {
         li class="line answer" {
             p class="who" { "Grovekeeper · " (time::render_ago(line.timestamp)) }
             div class="said" {
-                p { (choice.question) }
+                @if asks { p { (choice.question) } } @else { (text::render_message(&line.message)) }
                 div class="options" role="group" aria-label=(choice.question) {
                     @for (index, option) in choice.options.iter().enumerate() {
-                        button type="button" class="button" id={ "option-" (index) } data-option=(option) { (option) }
+                        button type="button" class="button" id={ "option-" (index) } data-option=(option.text) { (option.label) }
                     }
                 }
             }

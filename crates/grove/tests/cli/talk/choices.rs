@@ -96,7 +96,8 @@ fn the_question_is_data_for_scripts_and_buttons_on_the_page() {
     };
     let lines = post(json!({ "message": SHOW_REPOSITORY }));
     assert_eq!(lines[0]["status"], "asked");
-    let choice = json!({ "question": "Which repository is this about?", "options": ["app", "site"] });
+    let options = json!([{ "label": "app", "text": "app" }, { "label": "site", "text": "site" }]);
+    let choice = json!({ "question": "Which repository is this about?", "options": options });
     assert_eq!((&lines[1]["choice"], &lines[1]["message"]), (&choice, &json!(QUESTION)));
     let log = browser.get(&server, "/page/chat?c=web-1").text;
     assert!(log.contains(r#"data-option="site">site</button>"#) && log.contains(r#"data-asks="true""#), "{log}");

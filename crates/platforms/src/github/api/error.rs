@@ -5,6 +5,8 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
+use crate::retry::RetryAdvice;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// A rate limit was reached: nothing was done, and no request may be sent before the time is over.
@@ -24,17 +26,6 @@ pub enum ApiError {
     /// The request was carried out if GitHub reported success: the response cannot be parsed.
     #[error("GitHub's answer makes no sense: {0}")]
     Nonsense(String),
-}
-
-/// The way to handle an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RetryAdvice {
-    /// Retry, but not before this time has passed.
-    After(Duration),
-    /// Retry after a growing delay.
-    Later,
-    /// Do not retry: it would fail again.
-    Never,
 }
 
 /// The time to wait for a rate limit if GitHub names none.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use account::BotAccount;
 pub use comments::{PostedComment, RepositoryList};
-pub use error::{ApiError, RetryAdvice};
+pub use error::ApiError;
 pub use graphql::{LastEdit, LastTitle};
 pub use pulls::CreatePullRequest;
 pub use send::PollResult;

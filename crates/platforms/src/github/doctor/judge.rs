@@ -10,9 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::github::adapter::GithubSettingsError;
 use crate::github::api::{ApiError, AppInstallation, CredentialRights, CredentialStatus, RateLimit};
 use crate::github::doctor::{CheckedRepository, RepositoryFindings};
-use crate::github::inbound::mention::BotName;
 use crate::github::repo::RepoName;
 use crate::github::web_address::GithubWeb;
+use crate::mention::BotName;
 
 /// A shorter secret can be guessed.
 const MIN_SECRET_LENGTH: usize = 16;

@@ -12,8 +12,8 @@ use crate::github::inbound::context::{self, ThreadBackground};
 use crate::github::inbound::event::{EventAction, EventText, GithubEvent, PullKnowledge, TextPlace};
 use crate::github::inbound::links::closed_issues;
 use crate::github::inbound::marker::CommentMarker;
-use crate::github::inbound::mention::BotName;
 use crate::github::inbound::wire::{GithubUser, PullRequestPayload};
+use crate::mention::BotName;
 
 /// The name of this platform.
 pub const GITHUB_PLATFORM: &str = "github";

@@ -6,7 +6,6 @@ pub mod context;
 pub mod event;
 pub mod links;
 pub mod marker;
-pub mod mention;
 pub mod payload;
 pub mod signature;
 pub mod webhook;

@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use grove_conversations::delivery::outbox_sender::{DeliveryError, OutgoingText, Platform};
 use tokio::sync::watch;
 
-use crate::github::api::{ApiError, GithubClient, RetryAdvice};
+use crate::github::api::{ApiError, GithubClient};
 use crate::github::inbound::classify::{BotIdentity, GITHUB_PLATFORM};
 use crate::github::inbound::marker::CommentMarker;
-use crate::github::inbound::mention::silence_mentions;
 use crate::github::repo::RepoName;
+use crate::mention::silence_mentions;
+use crate::retry::RetryAdvice;
 use crate::split::{MessageLimit, split_message};
 
 /// The time to wait until our own account is known.

@@ -5,12 +5,13 @@
 //! second in which the text was written is not noticed in that case.
 
 use crate::github::adapter::GithubAdapter;
-use crate::github::api::{GithubClient, RetryAdvice};
+use crate::github::api::GithubClient;
 use crate::github::inbound::access::AccessVerdict;
 use crate::github::inbound::event::{EventText, TextEdit};
 use crate::github::inbound::wire::GithubUser;
 use crate::github::repo::RepoName;
 use crate::github::worker::events::EventError;
+use crate::retry::RetryAdvice;
 
 impl GithubAdapter {
     /// Returns why a text does not direct the agent; `None` if it does.

@@ -15,11 +15,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::adapter::AdapterState;
+use crate::event_queue::retry_delay;
 use crate::github::adapter::GithubAdapter;
 use crate::github::api::{GithubClient, PollResult, RepositoryList};
 use crate::github::inbound::classify::GITHUB_PLATFORM;
 use crate::github::repo::RepoName;
-use crate::github::worker::events::{EventError, retry_delay};
+use crate::github::worker::events::EventError;
 use crate::github::worker::poll_events::{PolledEventReader, in_order, parse_moment};
 use crate::github::worker::poll_fetch::ChangeCollector;
 
@@ -107,7 +109,7 @@ impl GithubAdapter {
                 && error.concerns_all()
             {
                 tracing::warn!(%repo, %error, "polling failed");
-                self.rest_for(retry_delay(error, memory.failures).unwrap_or(POLL_OVERLAP));
+                self.rest_for(retry_delay(error.retry_advice(), memory.failures).unwrap_or(POLL_OVERLAP));
                 memory.failures += 1;
                 return self.record_failure(memory, &error.to_string()).await;
             }
@@ -134,7 +136,7 @@ impl GithubAdapter {
 
     async fn record_failure(&self, memory: &mut PollState, why: &str) {
         memory.failing = true;
-        self.record_state("failing", why).await;
+        self.record_state(AdapterState::Failing, why).await;
     }
 
     async fn ask_about(
@@ -180,7 +182,7 @@ impl GithubAdapter {
             }
         }
         if store.keep_events(&events).await?.contains(&true) {
-            self.new.notify_one();
+            self.queue.wake_worker();
         }
         for (list, mark) in marks {
             let value = serde_json::to_string(&mark).map_err(|error| EventError::Hopeless(error.to_string()))?;

@@ -155,8 +155,8 @@ pub fn is_pull(issue: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::github::inbound::mention::BotName;
     use crate::github::inbound::wire::GithubUser;
+    use crate::mention::BotName;
 
     fn test_identity() -> BotIdentity {
         let account = Some(GithubUser { id: 500, login: "grove-bot".to_owned() });

@@ -6,13 +6,14 @@ use grove_model::{Environment, Moment};
 use serde_json::Value;
 
 use crate::github::adapter::GithubAdapter;
-use crate::github::api::{ApiError, GithubClient, RetryAdvice};
+use crate::github::api::{ApiError, GithubClient};
 use crate::github::inbound::classify::GITHUB_PLATFORM;
 use crate::github::repo::RepoName;
 use crate::github::worker::events::EventError;
 use crate::github::worker::poll_events::{
     PolledEvent, PolledEventReader, ThreadKind, by_number, is_closed, is_pull, number_of, parse_moment,
 };
+use crate::retry::RetryAdvice;
 
 /// The maximum number of pull requests whose reviews are requested.
 const MAX_REVIEWED_PULLS: usize = 100;

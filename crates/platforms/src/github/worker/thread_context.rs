@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use crate::github::adapter::GithubAdapter;
-use crate::github::api::{ApiError, GithubClient, LastEdit, RetryAdvice};
+use crate::github::api::{ApiError, GithubClient, LastEdit};
 use crate::github::inbound::classify::{Mention, MentionFacts};
 use crate::github::inbound::context::{EarlierComment, ThreadBackground};
 use crate::github::inbound::event::{EventText, EventThread, GithubEvent, TextEdit, TextPlace};
 use crate::github::inbound::wire::CommentPayload;
 use crate::github::repo::RepoName;
 use crate::github::worker::events::EventError;
+use crate::retry::RetryAdvice;
 
 /// The number of earlier comments that are looked up; the size of the context is limited anyway.
 const MAX_EARLIER_COMMENTS: usize = 40;

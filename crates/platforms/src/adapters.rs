@@ -1,0 +1,54 @@
+//! The adapters of a server. A new platform is a folder and a line in each function here.
+
+use std::sync::Arc;
+
+use grove_conversations::conversations::Conversations;
+use grove_environments::settings::Settings;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::adapter::Adapter;
+use crate::discord::DiscordAdapter;
+use crate::github::adapter::{GithubAdapter, GithubSettingsError};
+use crate::slack::SlackAdapter;
+use crate::telegram::TelegramAdapter;
+use crate::webhook::WebhookReceiver;
+
+/// The configured adapters.
+#[derive(Default)]
+pub struct Adapters {
+    running: Vec<Arc<dyn Adapter>>,
+    receivers: Vec<(&'static str, Arc<dyn WebhookReceiver>)>,
+}
+
+impl Adapters {
+    pub fn new(conversations: &Arc<Conversations>, settings: &Settings) -> Result<Self, GithubSettingsError> {
+        let mut all = Self::default();
+        all.add_receiver(GithubAdapter::new(conversations, settings)?);
+        all.add_receiver(SlackAdapter::new(conversations, settings.slack_settings()));
+        all.add_receiver(TelegramAdapter::new(conversations, settings.telegram_settings()));
+        all.running.extend(DiscordAdapter::new(conversations, settings.discord_settings()).map(|it| it as _));
+        Ok(all)
+    }
+
+    fn add_receiver<A: Adapter + WebhookReceiver + 'static>(&mut self, adapter: Option<Arc<A>>) {
+        if let Some(adapter) = adapter {
+            self.receivers.push((adapter.name(), adapter.clone()));
+            self.running.push(adapter);
+        }
+    }
+
+    /// Returns the receiver of a platform's webhooks.
+    pub fn webhook_receiver(&self, platform: &str) -> Option<&dyn WebhookReceiver> {
+        self.receivers.iter().find(|(name, _)| *name == platform).map(|(_, receiver)| receiver.as_ref())
+    }
+
+    /// Starts all adapters; each runs until `ending` is set, whatever happens to the others.
+    pub fn start_all(&self, ending: &watch::Receiver<bool>) -> JoinSet<()> {
+        let mut running = JoinSet::new();
+        for adapter in &self.running {
+            running.spawn(adapter.clone().run_adapter(ending.clone()));
+        }
+        running
+    }
+}
