@@ -8,6 +8,7 @@
 //! * [`transcript`], [`tail`], [`json_lines`], [`tool_summary`]: the output of a program, in bounded memory.
 //! * [`environment`]: the variables that a program gets.
 //! * [`claude`], [`codex`], [`acp`], [`command`]: a driver for each kind of program.
+//! * [`scripts`]: scripts of a repository, run as agents are.
 //! * [`registry`], [`health`]: the available agents, and whether they can be used.
 //! * [`words`]: the error messages for agents that cannot be used.
 
@@ -21,6 +22,7 @@ pub mod health;
 mod json_lines;
 mod process;
 pub mod registry;
+pub mod scripts;
 pub mod supervisor;
 pub mod tail;
 mod tool_summary;

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use grove_environments::ready::WorkDir;
+use grove_environments::scripts::RunLocation;
 use grove_git::processes::{RUN_MARK_VARIABLE, end_run};
 use grove_model::Nonce;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -83,14 +85,26 @@ impl AgentProgram<'_> {
     pub async fn run_supervised(
         &self,
         place: &WorkDir,
+        cancel: watch::Receiver<Option<CancelReason>>,
+        listener: &mut dyn OutputListener,
+    ) -> Result<ProgramExit, AgentError> {
+        let variables = agent_variables(place, self.env);
+        self.run_at(place.path(), place.run_location(), variables, cancel, listener).await
+    }
+
+    /// Runs the program in a directory, with exactly these variables and the mark of its run.
+    pub async fn run_at(
+        &self,
+        cwd: &Path,
+        location: &RunLocation,
+        mut env: BTreeMap<String, String>,
         mut cancel: watch::Receiver<Option<CancelReason>>,
         listener: &mut dyn OutputListener,
     ) -> Result<ProgramExit, AgentError> {
         let nonce = Nonce::new().to_string();
-        let mut env = agent_variables(place, self.env);
         env.insert(RUN_MARK_VARIABLE.to_owned(), nonce.clone());
-        let (command, cwd, input) = (self.command.clone(), place.path().to_owned(), self.input.clone());
-        let order = SupervisorRequest { command, env, cwd, input, place: place.run_location().clone(), nonce };
+        let (command, cwd, input) = (self.command.clone(), cwd.to_owned(), self.input.clone());
+        let order = SupervisorRequest { command, env, cwd, input, place: location.clone(), nonce };
         if !order.cwd.is_dir() {
             return Err(AgentError::Moved(order.cwd));
         }

@@ -19,7 +19,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use grove_environments::ready::RunLocation;
+use grove_environments::scripts::RunLocation;
 use grove_git::processes::{ProcessInfo, RUN_MARK_VARIABLE};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpgrp, getppid, kill_process_group, set_child_subreaper,

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use grove_agents::agent::CancelReason;
 use grove_agents::registry::AgentRegistry;
+use grove_agents::scripts::SupervisedScripts;
 use grove_environments::codebases::Codebases;
 use grove_environments::environments::Environments;
 use grove_environments::forge::Forge;
@@ -91,6 +92,7 @@ impl Conversations {
     ) -> Arc<Self> {
         let codebases = Codebases { git: git.clone(), store: store.clone(), settings: settings.clone() };
         let environments = Environments::new(git, store.clone(), settings.clone());
+        let environments = environments.running_scripts_with(Arc::new(SupervisedScripts));
         let environments = match forge {
             Some(forge) => environments.connected_to(forge),
             None => environments,

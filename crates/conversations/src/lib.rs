@@ -5,6 +5,7 @@
 //! * [`backoff`]: the pause before a retry.
 //! * [`command_line`]: splits a message into the words of a command.
 //! * [`replies`]: the texts that a person reads in a conversation, except refusals.
+//! * [`linked_work`]: issues and pull requests that a message names by their address.
 //! * [`title`]: conversations and worktrees in a few words.
 //! * [`conversations`]: the conversations of this process.
 //! * [`turn_context`]: the message of a turn and its conversation.
@@ -21,6 +22,7 @@ pub mod commands;
 pub mod conversations;
 pub mod custom;
 pub mod delivery;
+pub mod linked_work;
 pub mod queue;
 pub mod replies;
 pub mod title;

@@ -5,6 +5,7 @@ use grove_agents::agent::{AgentEvent, CancelReason, RunEnd};
 use grove_environments::create::decide::WorkRelation;
 use grove_environments::create::{CreateMethod, CreateOutcome};
 use grove_environments::error::EnvironmentError;
+use grove_environments::init::trust::PendingApproval;
 use grove_environments::problem::Problem;
 use grove_environments::snapshot::LeftoverSnapshot;
 use grove_environments::words::done::describe_pushed;
@@ -137,6 +138,68 @@ pub fn choose_codebase(choice: &Choice) -> String {
 /// Offers to run an interrupted message again.
 pub fn retry_choice() -> Choice {
     Choice { question: "Run it again?".to_owned(), options: vec![ChoiceOption::new("Retry", "/retry")] }
+}
+
+/// Asks for the approval of a script.
+pub fn approval_question(path: &str) -> String {
+    format!(
+        "The init script `{path}` of this repository is not approved, so the agent was not started. \
+         `/trust` shows it; `/trust --yes` approves it and goes on."
+    )
+}
+
+pub fn approval_choice(path: &str) -> Choice {
+    let options = vec![ChoiceOption::new("Show it", "/trust"), ChoiceOption::new("Approve", "/trust --yes")];
+    Choice { question: format!("Approve `{path}`?"), options }
+}
+
+/// Shows the scripts that wait for approval, or that were just approved. `command` approves them.
+pub fn approvals_reply(pending: &[PendingApproval], approved: bool, command: &str) -> String {
+    if pending.is_empty() {
+        return "No script waits for approval.".to_owned();
+    }
+    let mut text = String::new();
+    for PendingApproval { script, approved_before, environments } in pending {
+        let what = match (approved, approved_before) {
+            (true, _) => "is approved",
+            (false, None) => "waits for approval",
+            (false, Some(_)) => "changed since it was approved, and waits for approval",
+        };
+        let short = script.hash.get(..12).unwrap_or(&script.hash);
+        text.push_str(&format!("`{}` ({short}) {what}.\n", script.path));
+        if !environments.is_empty() {
+            let names: Vec<String> =
+                environments.iter().map(|environment| format!("`{}`", environment.branch)).collect();
+            text.push_str(&format!("Worktrees that wait for it: {}.\n", names.join(", ")));
+        }
+        if !approved {
+            let content = String::from_utf8_lossy(&script.content);
+            let shown = match approved_before {
+                Some(before) => changed_lines(before, &content),
+                None => content.into_owned(),
+            };
+            text.push_str(&format!("```\n{}\n```\n", shown.trim_end()));
+        }
+    }
+    if !approved {
+        text.push_str(&format!("`{command}` approves it."));
+    }
+    text.trim_end().to_owned()
+}
+
+/// Returns the lines that were removed and added, in order.
+fn changed_lines(before: &str, now: &str) -> String {
+    let (before, now): (Vec<&str>, Vec<&str>) = (before.lines().collect(), now.lines().collect());
+    let same = before.iter().zip(&now).take_while(|(before, now)| before == now).count();
+    let rest = before.len().min(now.len()) - same;
+    let ends = before.iter().rev().zip(now.iter().rev()).take(rest).take_while(|(before, now)| before == now).count();
+    let removed = before[same..before.len() - ends].iter().map(|line| format!("- {line}"));
+    let added = now[same..now.len() - ends].iter().map(|line| format!("+ {line}"));
+    removed.chain(added).collect::<Vec<_>>().join("\n")
+}
+
+pub fn init_succeeded(branch: &str) -> String {
+    format!("The init script of `{branch}` succeeded.")
 }
 
 /// Offers to remove a worktree in spite of the reasons.

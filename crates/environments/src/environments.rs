@@ -12,6 +12,7 @@ use crate::forge::Forge;
 use crate::lease::node_name;
 use crate::provider::IsolationProvider;
 use crate::provider::worktree::WorktreeProvider;
+use crate::scripts::ScriptRunner;
 use crate::settings::{LiveSettings, REPOSITORY_SETTINGS_FILE, ReloadOutcome, Settings};
 
 #[derive(Clone)]
@@ -24,18 +25,36 @@ pub struct Environments {
     pub(crate) forge: Option<Arc<dyn Forge>>,
     /// The name of this machine in records.
     pub(crate) node: String,
+    /// Runs init scripts; without it, they fail.
+    pub(crate) scripts: Option<Arc<dyn ScriptRunner>>,
+    /// Gets the output of init scripts as it comes.
+    pub(crate) show_script_output: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Environments {
     pub fn new(git: Git, store: Store, settings: impl Into<LiveSettings>) -> Self {
         let settings = settings.into();
         let provider = Arc::new(WorktreeProvider::new(git.clone()));
-        Self { git, store, settings, provider, forge: None, node: node_name() }
+        Self {
+            git,
+            store,
+            settings,
+            provider,
+            forge: None,
+            node: node_name(),
+            scripts: None,
+            show_script_output: Arc::new(|_| {}),
+        }
     }
 
     /// Adds the forge to ask about pull requests.
     pub fn connected_to(self, forge: Arc<dyn Forge>) -> Self {
         Self { forge: Some(forge), ..self }
+    }
+
+    /// Sends the output of init scripts to a callback.
+    pub fn showing_script_output(self, show: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { show_script_output: Arc::new(show), ..self }
     }
 
     /// Reports slow remotes and the progress of fetches and checkouts to a callback.

@@ -84,6 +84,8 @@ pub enum CreateError {
     NotAdoptable { path: PathBuf },
     #[error("{} is on no branch", path.display())]
     OnNoBranch { path: PathBuf },
+    #[error("the init script of `{branch}` failed: {why}")]
+    InitFailed { branch: BranchName, why: String, last_lines: String },
     #[error("You have {} active worktrees for **{}** (limit reached)", .0.limit, .0.codebase)]
     Full(Box<WorktreeLimit>),
 }

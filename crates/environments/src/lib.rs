@@ -2,6 +2,7 @@
 //!
 //! Imports go one way, from the end of this list to its beginning:
 //!
+//! * [`scripts`]: the interface to what runs programs inside an environment.
 //! * [`problem`]: the text that a person reads when something is refused or fails.
 //! * [`redact`]: removes secrets from messages, logs and records.
 //! * [`settings`]: the configured values, where each came from, and what it means.
@@ -15,6 +16,7 @@
 //! * [`inspect`]: lists, merge status, sizes, diffs.
 //! * [`remove`]: removing an environment so that nothing is lost, and bringing it back.
 //! * [`ready`]: an environment that an agent may run in.
+//! * [`init`]: init scripts and their approval.
 //! * [`snapshot`]: a commit that is checked out only to be read.
 //! * [`cleanup`]: automatic removal of environments, and the limit on their number.
 //! * [`create`]: an environment for a piece of work.
@@ -28,6 +30,7 @@ pub mod create;
 pub mod environments;
 pub mod error;
 pub mod forge;
+pub mod init;
 pub mod inspect;
 pub mod integrate;
 pub mod journal;
@@ -40,6 +43,7 @@ pub mod provider;
 pub mod ready;
 pub mod redact;
 pub mod remove;
+pub mod scripts;
 pub mod settings;
 pub mod snapshot;
 pub mod words;

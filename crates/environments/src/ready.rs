@@ -2,43 +2,17 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use grove_git::lock::{EnvironmentLock, FileLock, LockFiles, RunLocks};
+use grove_git::lock::{EnvironmentLock, FileLock, LockFiles};
 use grove_git::reading::SnapshotWorktree;
 use grove_model::{Codebase, Environment, Status, short_hash};
-use serde::{Deserialize, Serialize};
 
 use crate::environments::Environments;
 use crate::error::EnvironmentError;
-use crate::inspect::current::init_failed;
 use crate::provider::disk::PathState;
-
-/// The location of a run: the locks that the agent and all its child processes hold, and the identity of
-/// its directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RunLocation {
-    pub locks: LockFiles,
-    device: u64,
-    inode: u64,
-}
-
-impl RunLocation {
-    /// Takes a directory as it is now.
-    pub fn from_directory(directory: &Path, locks: LockFiles) -> io::Result<Self> {
-        let meta = directory.symlink_metadata()?;
-        Ok(Self { locks, device: meta.dev(), inode: meta.ino() })
-    }
-
-    /// Locks the directory for a run: from here on it is not moved. Returns `None` if it no longer exists.
-    pub fn hold_for_run(&self, directory: &Path) -> io::Result<Option<RunLocks>> {
-        let Some(locks) = self.locks.try_hold_run()? else { return Ok(None) };
-        let same = directory.symlink_metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (self.device, self.inode));
-        Ok(same.then_some(locks))
-    }
-}
+use crate::scripts::RunLocation;
 
 /// Every kind of directory that an agent accepts.
 pub enum WorkDir {
@@ -138,11 +112,43 @@ impl Environments {
         matches!(self.provider.path_state(codebase, environment), PathState::Worktree(_))
     }
 
+    /// Waits for an environment's turn to run its init script there.
+    pub(crate) async fn lock_for_init(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+    ) -> Result<WorkDir, EnvironmentError> {
+        let ready = self.check_in_turn(codebase, environment, |now| {
+            Ok(matches!(now.status, Status::Active | Status::Failed | Status::Initializing))
+        });
+        match ready.await? {
+            EnvironmentReadiness::Here(ready) => Ok(WorkDir::Isolated(ready)),
+            EnvironmentReadiness::Changed => Err(EnvironmentError::InTheMaking { work: environment.work.to_string() }),
+        }
+    }
+
     /// Waits for an environment's turn, then checks the environment once more.
     pub async fn wait_for_environment(
         &self,
         codebase: &Codebase,
         environment: &Environment,
+    ) -> Result<EnvironmentReadiness, EnvironmentError> {
+        self.check_in_turn(codebase, environment, |now| match now.status {
+            _ if now.needs_init() => Err("its init script has not succeeded".to_owned()),
+            // The agent or the person who works there resolves a failed merge.
+            Status::Active | Status::Failed => Ok(true),
+            _ => Ok(false),
+        })
+        .await
+    }
+
+    /// Waits for an environment's turn and checks it. `is_usable` decides by its record: `false` if it has to be
+    /// chosen again, an error if it cannot be used.
+    async fn check_in_turn(
+        &self,
+        codebase: &Codebase,
+        environment: &Environment,
+        is_usable: impl Fn(&Environment) -> Result<bool, String>,
     ) -> Result<EnvironmentReadiness, EnvironmentError> {
         let failed =
             |source: io::Error| EnvironmentError::Io { what: "the environment cannot be locked".to_owned(), source };
@@ -160,12 +166,8 @@ impl Environments {
                 return Ok(EnvironmentReadiness::Changed);
             }
         };
-        match now.status {
-            Status::Active => {}
-            // The agent or the person who works there resolves a failed merge.
-            Status::Failed if !init_failed(&now) => {}
-            Status::Failed => return Err(broken("its init script failed".to_owned())),
-            _ => return Ok(EnvironmentReadiness::Changed),
+        if !is_usable(&now).map_err(broken)? {
+            return Ok(EnvironmentReadiness::Changed);
         }
         let place = RunLocation::from_directory(&now.path, locks).map_err(failed)?;
         let codebase = codebase.clone();

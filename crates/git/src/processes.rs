@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub(crate) const CALL_MARK_VARIABLE: &str = "GROVE_GIT_RUN";
 
 /// The variable that marks an agent's run and all its descendants.
-pub const RUN_MARK_VARIABLE: &str = "GROVE_RUN";
+pub const RUN_MARK_VARIABLE: &str = "GROVEKEEPER_RUN";
 
 /// A process, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

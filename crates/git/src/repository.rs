@@ -6,6 +6,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use grove_model::CommitSha;
+
 use crate::command::GitInvocation;
 use crate::parse::{self, WorktreeEntry};
 use crate::remote_options::RemoteOptions;
@@ -157,6 +159,16 @@ impl Repository {
     /// moved.
     pub async fn repair_worktrees(&self) -> Result<(), GitError> {
         self.new_command("worktree").arg("repair").run().await.map(drop)
+    }
+
+    /// Returns the plain files of a commit at these paths, in the same order; `None` for each that it does not
+    /// have. Always takes one process.
+    pub async fn blobs_of(&self, commit: &CommitSha, paths: &[&str]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        let questions: String = paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
+        let output = self.new_command("cat-file").arg("--batch").with_stdin(questions).run().await?;
+        let mut rest = &output.stdout[..];
+        let read = |_| Ok(next_object(&mut rest)?.filter(|(kind, _)| *kind == "blob").map(|(_, bytes)| bytes.to_vec()));
+        paths.iter().map(read).collect()
     }
 
     /// Returns the file `path` of the first of `refs` that exists, and that ref. `None` if that ref

@@ -119,6 +119,13 @@ pub fn print_warning(text: &str) {
     eprintln!("{} {}", "warning:".yellow().bold(), UserText::from(text).for_terminal());
 }
 
+/// Prints a piece of a script's output to the standard error, without codes that steer the terminal.
+pub fn print_script_output(text: &str) {
+    let plain = anstream::adapter::strip_str(text).to_string();
+    let plain: String = plain.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    anstream::eprint!("{}", plain.dimmed());
+}
+
 /// Prints a remark to the standard error.
 pub fn print_note(text: &str) {
     eprintln!("{}", UserText::from(text).for_terminal().dimmed());

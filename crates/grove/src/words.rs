@@ -152,6 +152,18 @@ pub fn webhook_refused(platform: &str, error: WebhookError) -> Problem {
     }
 }
 
+// Init scripts
+
+pub fn no_init_script(branch: &BranchName) -> Problem {
+    let message = format!("The base of `{branch}` has no init script.");
+    Problem::new("no_init_script", message, "Commit one as `.grove/worktree-init.sh` to the base branch.")
+}
+
+pub fn script_not_approved(path: &str) -> Problem {
+    let message = format!("The init script `{path}` is not approved, so it was not run.");
+    Problem::new("not_approved", message, "`grove trust` shows it; `grove trust --yes` approves it.")
+}
+
 // The start of the server
 
 pub fn address_taken(address: &str, error: &impl Display) -> Problem {

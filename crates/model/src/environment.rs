@@ -200,9 +200,11 @@ impl PullRequestInfo {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The init script of an environment that has one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitScript {
     pub ran: bool,
+    /// `None` if it has not run yet.
     pub status: Option<InitStatus>,
     pub error: Option<String>,
 }
@@ -259,6 +261,22 @@ pub struct Environment {
     pub owner: Option<ProcessOwner>,
     /// The time until which an owner on another machine counts as alive.
     pub lease_until: Option<Moment>,
+}
+
+impl Environment {
+    pub fn init_status(&self) -> Option<InitStatus> {
+        self.metadata.init_script.as_ref().and_then(|init| init.status)
+    }
+
+    /// Tells whether its init script runs, or was interrupted while it ran.
+    pub fn is_initializing(&self) -> bool {
+        self.status == Status::Initializing || self.init_status() == Some(InitStatus::Running)
+    }
+
+    /// Tells whether its init script has to succeed before an agent may start.
+    pub fn needs_init(&self) -> bool {
+        self.metadata.init_script.is_some() && self.init_status() != Some(InitStatus::Success)
+    }
 }
 
 impl Environment {

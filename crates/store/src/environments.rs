@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use grove_model::{
-    AdoptedFrom, BranchName, CodebaseId, CommitSha, Environment, EnvironmentId, EnvironmentMetadata, Moment, Nonce,
-    ProcessOwner, PullRequestInfo, Status, WorkKey, WorkKind,
+    AdoptedFrom, BranchName, CodebaseId, CommitSha, Environment, EnvironmentId, EnvironmentMetadata, InitScript,
+    InitStatus, Moment, Nonce, ProcessOwner, PullRequestInfo, Status, WorkKey, WorkKind,
 };
 use sqlx::any::AnyRow;
 
@@ -44,7 +44,8 @@ const CONFLICTING_ENVIRONMENT: &str = select!(
      ORDER BY CASE WHEN workflow_type = $2 AND workflow_id = $3 THEN 0 WHEN branch_name = $4 THEN 1 ELSE 2 END LIMIT 1"
 );
 const ACTIVATE_ENVIRONMENT: &str = "UPDATE remote_agent_isolation_environments \
-     SET status = 'active', base_ref = $3, base_sha = $4, head_sha = $5, updated_at = $6, last_activity_at = $6 \
+     SET status = 'active', base_ref = $3, base_sha = $4, head_sha = $5, updated_at = $6, last_activity_at = $6, \
+       metadata = COALESCE($7, metadata) \
      WHERE id = $1 AND nonce = $2 AND status = 'creating'";
 const ABANDON_ENVIRONMENT: &str = "UPDATE remote_agent_isolation_environments SET status = 'destroyed', error = $3, updated_at = $4 \
      WHERE id = $1 AND nonce = $2 AND status = 'creating'";
@@ -57,7 +58,8 @@ const TAKE_OVER_ENVIRONMENT: &str = "UPDATE remote_agent_isolation_environments 
 const UPDATE_ENVIRONMENT_SIZE: &str =
     "UPDATE remote_agent_isolation_environments SET size_bytes = $2, size_at = $3 WHERE id = $1";
 const SELECT_ENVIRONMENT_METADATA: &str = "SELECT id, metadata FROM remote_agent_isolation_environments WHERE id = $1";
-const UPDATE_ENVIRONMENT_METADATA: &str = "UPDATE remote_agent_isolation_environments SET metadata = $3, updated_at = $4 \
+const UPDATE_ENVIRONMENT_METADATA: &str = "UPDATE remote_agent_isolation_environments SET metadata = $3, updated_at = $4, \
+       status = COALESCE($5, status), error = CASE WHEN CAST($5 AS TEXT) IS NULL THEN error ELSE $6 END \
      WHERE id = $1 AND metadata = $2";
 const UPDATE_ENVIRONMENT_BRANCH: &str = "UPDATE remote_agent_isolation_environments SET branch_name = $3, updated_at = $4 \
      WHERE id = $1 AND branch_name = $2 AND status <> 'destroyed' AND NOT EXISTS (SELECT 1 \
@@ -186,7 +188,13 @@ impl Store {
         nonce: Nonce,
         base: Option<(&str, &CommitSha)>,
         head: &CommitSha,
+        init_script: Option<InitScript>,
     ) -> Result<Environment, StoreError> {
+        // A new environment has no other metadata.
+        let metadata = init_script.map(|init| {
+            serde_json::to_string(&EnvironmentMetadata { init_script: Some(init), ..EnvironmentMetadata::default() })
+        });
+        let metadata = metadata.transpose().map_err(|error| StoreError::Other(error.to_string()))?;
         self.retry_while_disconnected(|| async {
             let updated = sqlx::query(ACTIVATE_ENVIRONMENT)
                 .bind(id.to_string())
@@ -195,6 +203,7 @@ impl Store {
                 .bind(base.map(|(_, sha)| sha.to_string()))
                 .bind(head.to_string())
                 .bind(Moment::now().to_string())
+                .bind(metadata.clone())
                 .execute(&self.pool)
                 .await?;
             let now = self.try_environment(id).await?;
@@ -394,10 +403,44 @@ impl Store {
         self.change_metadata(id, change).await
     }
 
+    /// Records that the init script of an environment runs.
+    pub async fn begin_init(&self, id: EnvironmentId) -> Result<(), StoreError> {
+        let init = InitScript { ran: true, status: Some(InitStatus::Running), error: None };
+        self.write_init(id, Status::Initializing, init).await
+    }
+
+    /// Records the end of the init script of an environment; `error` if it failed.
+    pub async fn end_init(&self, id: EnvironmentId, error: Option<&str>) -> Result<(), StoreError> {
+        let (status, init) = match error {
+            None => (Status::Active, InitStatus::Success),
+            Some(_) => (Status::Failed, InitStatus::Failed),
+        };
+        let init = InitScript { ran: true, status: Some(init), error: error.map(str::to_owned) };
+        self.write_init(id, status, init).await
+    }
+
+    /// Changes status and metadata together; the caller holds the environment's lock.
+    async fn write_init(&self, id: EnvironmentId, status: Status, init: InitScript) -> Result<(), StoreError> {
+        let change = |metadata: &EnvironmentMetadata| {
+            Some(EnvironmentMetadata { init_script: Some(init.clone()), ..metadata.clone() })
+        };
+        self.change_metadata_and_status(id, Some((status, init.error.as_deref())), change).await
+    }
+
     /// Replaces the metadata of an environment; `None` leaves them as they are.
     async fn change_metadata(
         &self,
         id: EnvironmentId,
+        change: impl Fn(&EnvironmentMetadata) -> Option<EnvironmentMetadata>,
+    ) -> Result<(), StoreError> {
+        self.change_metadata_and_status(id, None, change).await
+    }
+
+    /// Replaces the metadata and, if one is given, the status with its error, together.
+    async fn change_metadata_and_status(
+        &self,
+        id: EnvironmentId,
+        status: Option<(Status, Option<&str>)>,
         change: impl Fn(&EnvironmentMetadata) -> Option<EnvironmentMetadata>,
     ) -> Result<(), StoreError> {
         self.retry_while_disconnected(|| async {
@@ -413,7 +456,9 @@ impl Store {
                 let Some(metadata) = change(&metadata) else { return Ok(()) };
                 let new = serde_json::to_string(&metadata).map_err(|error| StoreError::Other(error.to_string()))?;
                 let keep = sqlx::query(UPDATE_ENVIRONMENT_METADATA).bind(id.to_string()).bind(old).bind(new);
-                let kept = keep.bind(Moment::now().to_string()).execute(&self.pool).await?;
+                let keep = keep.bind(Moment::now().to_string()).bind(status.map(|(status, _)| status.as_str()));
+                let error = status.and_then(|(_, error)| error).map(str::to_owned);
+                let kept = keep.bind(error).execute(&self.pool).await?;
                 if kept.rows_affected() == 1 {
                     return Ok(());
                 }

@@ -8,6 +8,7 @@
 //!   connections are retried for [`StoreOptions::patience`].
 //! * Opening never changes a store that it cannot serve (corrupt, or of a newer version).
 
+mod approvals;
 mod browser_sessions;
 mod codebases;
 mod conversations;

@@ -23,6 +23,7 @@ const MIGRATION_STEPS: &[(i64, &str, &str)] = &[
     (10, "browser_sessions", include_str!("../migrations/0010_browser_sessions.sql")),
     (11, "choices", include_str!("../migrations/0011_choices.sql")),
     (12, "titles", include_str!("../migrations/0012_titles.sql")),
+    (13, "trust", include_str!("../migrations/0013_trust.sql")),
 ];
 
 fn build_migrator() -> Migrator {

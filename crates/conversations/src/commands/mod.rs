@@ -15,6 +15,7 @@ pub(crate) mod reset;
 pub mod slash_command;
 pub(crate) mod status;
 pub mod syntax;
+pub mod trust;
 pub(crate) mod worktree;
 
 use grove_environments::problem::Problem;

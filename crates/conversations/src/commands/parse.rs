@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use grove_environments::problem::Problem;
 
 use crate::command_line::{split_command, split_first_word, split_words};
-use crate::commands::slash_command::{HelpArgs, PLANNED_COMMANDS, SlashCommand};
+use crate::commands::slash_command::{HelpArgs, SlashCommand};
 use crate::commands::syntax::{CommandSyntax, possible_values, value_name};
 use crate::words;
 
@@ -95,9 +95,6 @@ fn to_problem(error: &clap::Error, command: &CommandSyntax, args: &[String]) -> 
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let name = command.type_subcommand(first(ContextKind::InvalidSubcommand));
-            if PLANNED_COMMANDS.contains(&name.as_str()) {
-                return words::planned_command(&name);
-            }
             // The most similar one is the last.
             let near = context_texts(error, ContextKind::SuggestedSubcommand).last();
             words::unknown_command(&name, near.map(|near| command.type_subcommand(near)).as_deref())

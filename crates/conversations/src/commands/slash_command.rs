@@ -11,9 +11,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use grove_git::finish::FinishMethod;
 use grove_model::BranchName;
 
-/// Commands that are planned for a later version.
-pub const PLANNED_COMMANDS: [&str; 2] = ["/trust", "/worktree init"];
-
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
 #[command(no_binary_name = true, disable_help_subcommand = true)]
 pub enum SlashCommand {
@@ -47,6 +44,8 @@ pub enum SlashCommand {
     /// Run a custom command
     #[command(after_help = "Write {usage}; `/commands` lists the names.")]
     Run(RunArgs),
+    /// Show the repository's scripts that wait for approval, or approve them
+    Trust(TrustArgs),
     /// Push the worktree's branch
     Push(PushArgs),
     /// Push the worktree's branch and open its pull request
@@ -92,6 +91,8 @@ pub enum WorktreeCommand {
     /// Remove what is merged or stale
     #[command(after_help = "Write `/worktree cleanup merged` or `/worktree cleanup stale`.")]
     Cleanup(CleanupArgs),
+    /// Run the init script again
+    Init(WorktreeArgs),
     /// List worktrees that grove did not make
     Orphans,
     /// Take one of them over
@@ -202,6 +203,13 @@ pub struct RemoveArgs {
     /// Remove it although something speaks against it
     #[arg(long, short = 'f')]
     pub force: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct TrustArgs {
+    /// Approve what waits
+    #[arg(long, short = 'y')]
+    pub yes: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use grove_agents::agent::{Agent, AgentError, ToolPolicy};
 use grove_environments::create::{CreateRequest, EnvironmentCreator};
+use grove_environments::init::InitOutcome;
 use grove_environments::integrate::pull_request::PullRequestUpdate;
 use grove_environments::problem::Problem;
 use grove_environments::ready::{EnvironmentReadiness, ReadyFolder, WorkDir};
@@ -14,6 +15,7 @@ use grove_model::{Codebase, Moment, WorkHints};
 use jiff::SignedDuration;
 
 use crate::conversations::ConversationEvent;
+use crate::linked_work::{LinkedWork, linked_work};
 use crate::replies;
 use crate::title::message_title;
 use crate::turn::{TurnError, TurnOutcome};
@@ -56,6 +58,8 @@ enum FoundPlace {
     Moved,
     /// The user stopped the turn.
     Stopped,
+    /// The repository's init script waits for approval.
+    NotApproved(&'static str),
 }
 
 /// The longest wait for an environment that is not recorded in the store; also the pause between retries.
@@ -95,6 +99,7 @@ impl TurnContext<'_> {
                         continue;
                     }
                     FoundPlace::Stopped => return Ok(TurnOutcome::stopped_early()),
+                    FoundPlace::NotApproved(path) => return Ok(TurnOutcome::asking_for_approval(path)),
                 },
             };
             if let Some(stopped) = self.begin_agent_run().await? {
@@ -146,13 +151,18 @@ impl TurnContext<'_> {
         told: &mut bool,
     ) -> Result<FoundPlace, TurnError> {
         let hints = said.hints;
+        // A chat about an issue or a pull request works where that is worked on. GitHub tells its own links.
+        let linked = match hints.workflow_type {
+            None => linked_work(said.typed, codebase.repository_url.as_deref()),
+            Some(_) => LinkedWork::default(),
+        };
         let request = CreateRequest {
             work: hints.to_work(&self.conversation.name)?,
             branch: None,
             from: None,
             hints: grove_environments::create::CreateHints {
-                linked_issues: hints.linked_issues.clone(),
-                linked_prs: hints.linked_prs.clone(),
+                linked_issues: [&hints.linked_issues[..], &linked.issues].concat(),
+                linked_prs: [&hints.linked_prs[..], &linked.pull_requests].concat(),
                 suggested_branch: hints.suggested_branch.clone(),
                 legacy_path: None,
             },
@@ -190,6 +200,13 @@ impl TurnContext<'_> {
             }
             self.conversations.tell_watchers(ConversationEvent::Worktrees);
             *told = true;
+        }
+        if outcome.environment.needs_init() {
+            let environments = self.environments_with_notices();
+            let initialized = self.initialize_environment(&environments, codebase, &outcome.environment, false).await;
+            if let InitOutcome::NotApproved { path } = initialized.map_err(TurnError::from_blocked)? {
+                return Ok(FoundPlace::NotApproved(path));
+            }
         }
         let ready = self.conversations.environments.wait_for_environment(codebase, &outcome.environment);
         tokio::pin!(ready);

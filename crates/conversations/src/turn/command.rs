@@ -5,7 +5,7 @@ use grove_store::InboxOutcome;
 
 use crate::commands::parse::parse_message;
 use crate::commands::slash_command::{SlashCommand, WorktreeCommand};
-use crate::commands::{agent, codebase, custom, cwd, help, push, reset, status, worktree};
+use crate::commands::{agent, codebase, custom, cwd, help, push, reset, status, trust, worktree};
 use crate::replies;
 use crate::turn::agent::WrittenMessage;
 use crate::turn::{TurnError, TurnOutcome};
@@ -42,6 +42,13 @@ impl TurnContext<'_> {
                     }
                     (Err(problem), _) => return Err(problem.into()),
                 }
+            }
+            SlashCommand::Trust(args) => {
+                let answer = trust::show_or_approve(self, &args).await?;
+                if args.yes {
+                    return Box::pin(self.run_kept_messages(answer, written.seq)).await;
+                }
+                answer
             }
             SlashCommand::Commands => custom::list_custom_commands(self).await?,
             SlashCommand::Push(args) => Box::pin(push::push_branch(self, &args)).await?,

@@ -15,18 +15,19 @@ mod snapshot;
 mod stream;
 
 use std::convert::Infallible;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use grove_agents::agent::CancelReason;
 use grove_environments::codebases::Codebases;
 use grove_environments::environments::Environments;
 use grove_environments::error::EnvironmentError;
+use grove_environments::init::InitOutcome;
 use grove_environments::lease::OWNER_LEASE_DURATION;
 use grove_environments::problem::Problem;
 use grove_environments::words::done;
 use grove_git::{GitProgress, ProgressCallback};
-use grove_model::{Choice, IncomingPayload, Moment, WorkError};
+use grove_model::{Choice, Codebase, Environment, IncomingPayload, Moment, WorkError};
 use grove_store::{Conversation, InboxOutcome, StoreError, TurnKey};
 use tokio::sync::{mpsc, watch};
 
@@ -78,6 +79,12 @@ impl TurnOutcome {
     pub fn asking_for_codebase(choice: Choice) -> Self {
         let answer = replies::choose_codebase(&choice);
         Self { choice: Some(choice), ..Self::new(Some(answer), InboxOutcome::Asked) }
+    }
+
+    /// Returns the outcome of a message that is kept until a script is approved.
+    pub fn asking_for_approval(path: &str) -> Self {
+        let choice = replies::approval_choice(path);
+        Self { choice: Some(choice), ..Self::new(Some(replies::approval_question(path)), InboxOutcome::Asked) }
     }
 
     /// Returns the outcome of a refused removal, which can be repeated with force.
@@ -358,7 +365,39 @@ impl TurnContext<'_> {
 
     /// Returns environments that report slow remotes and progress in this conversation.
     pub fn environments_with_notices(&self) -> Environments {
-        self.conversations.environments.clone().reporting_progress(self.on_progress.clone())
+        let environments = self.conversations.environments.clone().reporting_progress(self.on_progress.clone());
+        environments.showing_script_output(self.script_output_sender())
+    }
+
+    /// Runs the init script of an environment, unless it succeeded before, and shows its output to watchers.
+    pub async fn initialize_environment(
+        &self,
+        environments: &Environments,
+        codebase: &Codebase,
+        environment: &Environment,
+        again: bool,
+    ) -> Result<InitOutcome, EnvironmentError> {
+        let show = self.script_output_sender();
+        Box::pin(environments.initialize_environment(codebase, environment, again, &show)).await
+    }
+
+    /// Returns a function that shows the last line of a script's output to watchers, not too often.
+    fn script_output_sender(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let (events, redactor) = (self.conversations.events.clone(), self.conversations.redactor.clone());
+        let (platform, conversation) = (self.conversation.platform.clone(), self.conversation.name.clone());
+        let (message, next) = (self.message.id, Mutex::new(Instant::now()));
+        move |text| {
+            let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) else { return };
+            let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+            if Instant::now() < *next {
+                return;
+            }
+            *next = Instant::now() + PROGRESS_INTERVAL;
+            let (platform, conversation) = (platform.clone(), conversation.clone());
+            let text = redactor.redact_text(line);
+            // There may be no subscribers.
+            let _ = events.send(ConversationEvent::Progress { platform, conversation, message, text });
+        }
     }
 
     /// Returns codebases that report the progress of clones in this conversation.

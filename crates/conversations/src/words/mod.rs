@@ -48,6 +48,18 @@ pub fn clone_with_credentials() -> Problem {
     Problem::new("no_credentials", message, hint)
 }
 
+/// The repository has no init script.
+pub fn no_init_script(branch: &str) -> Problem {
+    let message = format!("The base of `{branch}` has no init script.");
+    Problem::new("no_init_script", message, "Commit one as `.grove/worktree-init.sh` to the base branch.")
+}
+
+/// The init script is not approved.
+pub fn script_not_approved(path: &str) -> Problem {
+    let message = format!("The init script `{path}` is not approved, so it was not run.");
+    Problem::new("not_approved", message, "`/trust` shows it; `/trust --yes` approves it.")
+}
+
 /// The conversation works in no worktree, and the command is about its own.
 pub fn no_own_worktree() -> Problem {
     let hint = "Say what should be done, or go to a worktree with `/worktree link NAME`.";

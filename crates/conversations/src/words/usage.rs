@@ -23,11 +23,6 @@ pub fn unknown_command(name: &str, near: Option<&str>) -> Problem {
     Problem::new("unknown_command", format!("There is no command `{name}`."), hint)
 }
 
-/// The command is planned.
-pub fn planned_command(name: &str) -> Problem {
-    Problem::new("not_yet", format!("`{name}` comes with a later version."), "`/help` shows what there is.")
-}
-
 pub fn missing_argument(name: &str, hint: &str) -> Problem {
     Problem::new("usage", format!("{name} is missing."), hint)
 }

@@ -157,12 +157,8 @@ fn a_refusal_says_what_is_wrong_and_how_to_write_it() {
             "There is no command `/worktree crate`.",
             &format!("Did you mean `/worktree create`? {all}"),
         ),
-        ("/trust", "`/trust` comes with a later version.", "`/help` shows what there is."),
-        ("/trust me 'please'", "`/trust` comes with a later version.", "`/help` shows what there is."),
-        ("/help trust", "`/trust` comes with a later version.", "`/help` shows what there is."),
-        ("/worktree init", "`/worktree init` comes with a later version.", "`/help` shows what there is."),
         // What does not exist yet is not offered either.
-        ("/trsut", "There is no command `/trsut`.", &format!("Did you mean `/reset`? {all}")),
+        ("/trsut", "There is no command `/trsut`.", &format!("Did you mean `/trust`? {all}")),
         ("/worktree iinit", "There is no command `/worktree iinit`.", all),
         ("/worktree create", "NAME is missing.", create),
         ("/worktree create --from x", "NAME is missing.", create),
@@ -294,7 +290,7 @@ fn help_comes_from_the_declaration() {
     ] {
         assert!(all.lines().any(|shown| shown == line), "{line}\n{all}");
     }
-    assert!(!all.contains("trust"), "it does not exist yet: {all}");
+    assert!(all.contains("- `/trust [--yes]`: show the repository's scripts that wait for approval"), "{all}");
     let worktree = help_of("/worktree help");
     for line in [
         "- `/worktree create NAME [--from REF]`: make a worktree and work there",
@@ -304,7 +300,7 @@ fn help_comes_from_the_declaration() {
     ] {
         assert!(worktree.lines().any(|shown| shown == line), "{line}\n{worktree}");
     }
-    assert_eq!(worktree.lines().count(), 15, "{worktree}");
+    assert_eq!(worktree.lines().count(), 16, "{worktree}");
     assert_eq!(help_of("/status --help"), "`/status`: show codebase, worktree, branch and agent of this conversation");
     assert_eq!(
         help_of("/worktree help remove"),

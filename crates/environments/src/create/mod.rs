@@ -14,14 +14,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use grove_model::{
-    AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, Moment, Nonce, PullRequestHead, Status, Work,
-    WorkKind,
+    AdoptedFrom, BranchName, Codebase, Environment, EnvironmentId, InitScript, Moment, Nonce, PullRequestHead, Status,
+    Work, WorkKind,
 };
 use grove_store::{ClaimOutcome, ConversationRef, NewEnvironment, StoreError};
 
 use crate::create::decide::{DecisionFacts, EnvironmentChoice, WorkRelation, decide_environment};
 use crate::environments::{Environments, with_repository_settings};
 use crate::error::{CreateError, EnvironmentError};
+use crate::init::InitOutcome;
+use crate::init::script::find_init_script;
 use crate::journal::{StoreJournal, fault_point};
 use crate::lease::{OWNER_LEASE_DURATION, is_gone, this_process};
 use crate::provider::{ProvisionRequest, ProvisionedEnvironment, disk};
@@ -126,7 +128,9 @@ impl Environments {
                             continue;
                         }
                     }
-                    return Ok(CreateOutcome { stale_reference, ..*outcome });
+                    let mut outcome = CreateOutcome { stale_reference, ..*outcome };
+                    self.initialize_created(codebase, &mut outcome).await?;
+                    return Ok(outcome);
                 }
                 CreateAttempt::InTheMaking(holder) => holder,
                 CreateAttempt::Again => continue,
@@ -140,6 +144,25 @@ impl Environments {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(500));
         }
+    }
+
+    /// Runs the init script of an environment that was just created.
+    async fn initialize_created(
+        &self,
+        codebase: &Codebase,
+        outcome: &mut CreateOutcome,
+    ) -> Result<(), EnvironmentError> {
+        let CreateMethod::Created(details) = &mut outcome.how else { return Ok(()) };
+        if !outcome.environment.needs_init() {
+            return Ok(());
+        }
+        let show = self.show_script_output.clone();
+        match Box::pin(self.initialize_environment(codebase, &outcome.environment, false, &*show)).await? {
+            InitOutcome::NotApproved { path } => details.notes.push(not_approved_note(path)),
+            InitOutcome::NothingToDo | InitOutcome::Succeeded => {}
+        }
+        outcome.environment = self.reload_environment(&outcome.environment).await?;
+        Ok(())
     }
 
     async fn try_create(
@@ -383,8 +406,23 @@ impl Environments {
         };
         fault_point("furnished");
         let ProvisionedEnvironment { head, base, facts, mut notes, unfinished } = made;
+        let init = match &base {
+            Some(base) => find_init_script(&self.open_repository(codebase), &base.sha).await,
+            None => Ok(None),
+        };
+        let init = match init {
+            Ok(script) => script.map(|_| InitScript::default()),
+            Err(error) => {
+                for left in unfinished.take_back().await {
+                    tracing::warn!(path = %new.path.display(), "taking an environment back: {left}");
+                }
+                let error = error.into();
+                self.abandon_creation(new, &error).await;
+                return Err(error);
+            }
+        };
         let base = base.as_ref().map(|base| (base.name.as_str(), &base.sha));
-        let environment = match self.store.activate_environment(new.id, new.nonce, base, &head).await {
+        let environment = match self.store.activate_environment(new.id, new.nonce, base, &head, init).await {
             Ok(environment) => environment,
             Err(error) => match self.store.find_environment(new.id).await {
                 // The row was written after all; only the answer was lost.
@@ -440,6 +478,10 @@ impl Environments {
             tracing::error!(environment = %new.id, "a failed creation could not be recorded: {error}");
         }
     }
+}
+
+fn not_approved_note(path: &str) -> String {
+    format!("the init script {path} is not approved, so it was not run; `grove trust` shows it and approves it")
 }
 
 fn own_worktree_note(relation: &WorkRelation) -> String {

@@ -75,6 +75,9 @@ impl Environments {
                 let how = if back { "it is back" } else { "it is in the trash" };
                 Some(format!("the unfinished removal of `{branch}` was put right: {how}"))
             }
+            Status::Initializing if self.end_interrupted_init(codebase, environment).await? => {
+                Some(format!("the init script of `{branch}` was interrupted; it has to run again"))
+            }
             Status::Merging if self.stop_merging(codebase, environment).await? => {
                 Some(format!("`{branch}` was left merging by a crash and is active again"))
             }

@@ -1,13 +1,14 @@
 //! Reads the layers of settings.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{Document, Item, TableLike};
 
 use crate::settings::home::{GroveHome, HomeProbe, grove_home};
 use crate::settings::keys::{self, SETTING_KEYS};
-use crate::settings::{SETTINGS_FILE, SettingOrigin, Settings, SettingsError};
+use crate::settings::{FileVersion, SETTINGS_FILE, SettingOrigin, Settings, SettingsError};
 
 /// The surroundings of a start: variables, hints of the file system, the directory.
 #[derive(Clone, Debug)]
@@ -63,6 +64,7 @@ impl Settings {
             user_home,
             entries: Default::default(),
             agents: Default::default(),
+            file_version: None,
         };
         for key in SETTING_KEYS {
             if let Some(value) = key.default.and_then(|text| key.shape.parse_value(text)) {
@@ -70,6 +72,8 @@ impl Settings {
             }
         }
         let file = settings.home.join(SETTINGS_FILE);
+        // Before it is read: an edit meanwhile is noticed later.
+        settings.file_version = file_version(&file);
         match std::fs::read_to_string(&file) {
             Ok(text) => settings.read_file(&text, SettingsScope::All { path: &file })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -211,6 +215,11 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+pub(super) fn file_version(path: &Path) -> FileVersion {
+    let of = |file: std::fs::Metadata| (file.ino(), file.size(), file.mtime(), file.mtime_nsec());
+    std::fs::metadata(path).ok().map(of)
 }
 
 fn bad_value(key: &super::SettingKey, origin: SettingOrigin, shown: &str) -> SettingsError {

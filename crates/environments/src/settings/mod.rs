@@ -96,7 +96,11 @@ pub struct Settings {
     user_home: Option<PathBuf>,
     entries: BTreeMap<&'static str, (SettingValue, SettingOrigin)>,
     agents: BTreeMap<String, AgentSettings>,
+    file_version: FileVersion,
 }
+
+/// A version of the settings file: its inode, size and time; `None` if there is no file.
+pub type FileVersion = Option<(u64, u64, i64, i64)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorktreeLayout {
@@ -135,6 +139,16 @@ pub enum SubmodulePolicy {
 }
 
 impl Settings {
+    /// Returns the version of the file in GROVE_HOME that these settings were loaded from.
+    pub fn loaded_file_version(&self) -> FileVersion {
+        self.file_version
+    }
+
+    /// Returns the version of the file in GROVE_HOME at this moment.
+    pub fn current_file_version(&self) -> FileVersion {
+        load::file_version(&self.home.join(SETTINGS_FILE))
+    }
+
     /// Returns GROVE_HOME.
     pub fn home_path(&self) -> &Path {
         &self.home
@@ -324,6 +338,11 @@ impl Settings {
     /// Returns how long a client may read no byte of an answer.
     pub fn send_timeout(&self) -> Duration {
         self.setting_timeout("server.send_timeout")
+    }
+
+    /// Returns how long an init script may take.
+    pub fn init_timeout(&self) -> Duration {
+        self.setting_timeout("init.timeout")
     }
 
     pub fn max_conversations(&self) -> usize {

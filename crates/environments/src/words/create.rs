@@ -26,6 +26,12 @@ impl From<CreateError> for Problem {
                 "Nothing was left behind. Correct the cause, or set `worktree.submodules` to `true` to go on without \
                  what cannot be had, or to `false` to leave submodules alone.",
             ),
+            CreateError::InitFailed { last_lines, .. } => {
+                let hint =
+                    "The agent was not started. Correct the cause, then run `/worktree init`, or remove the worktree.";
+                let lines = (!last_lines.is_empty()).then(|| ProblemReason::new("last_lines", last_lines, ""));
+                Problem::new("init_failed", message, hint).with_reasons(lines.into_iter().collect())
+            }
             CreateError::OutsideRoot { .. } => Problem::new(
                 "outside_root",
                 message,

@@ -1,7 +1,9 @@
 //! The context that every command works with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use grove_agents::scripts::SupervisedScripts;
 use grove_environments::codebases::Codebases;
 use grove_environments::environments::Environments;
 use grove_environments::problem::Problem;
@@ -62,7 +64,12 @@ impl CliContext {
     }
 
     pub fn environments_in(&self, store: &Store) -> Environments {
-        Environments::new(self.git.clone(), store.clone(), &self.settings)
+        let environments = Environments::new(self.git.clone(), store.clone(), &self.settings);
+        let environments = environments.running_scripts_with(Arc::new(SupervisedScripts));
+        match self.json {
+            true => environments,
+            false => environments.showing_script_output(crate::output::print_script_output),
+        }
     }
 
     /// Returns the requested codebase, and its environment called `name`.

@@ -15,6 +15,7 @@ mod picker;
 mod serve;
 mod shell_init;
 mod status;
+mod trust;
 mod up;
 mod worktree;
 
@@ -62,6 +63,8 @@ enum GroveCommand {
     /// Do what the scheduler does
     #[command(subcommand)]
     Cleanup(cleanup::CleanupCommand),
+    /// Show the repository's scripts that wait for approval, or approve them
+    Trust(trust::TrustArgs),
     /// Look at the settings
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -130,6 +133,7 @@ async fn run_command(grove: GroveCli) -> CommandResult {
         GroveCommand::Codebase(command) => Box::pin(codebase::run(&context, command)).await,
         GroveCommand::Agent(command) => Box::pin(agent::run(&context, command)).await,
         GroveCommand::Cleanup(command) => Box::pin(cleanup::run(&context, command)).await,
+        GroveCommand::Trust(args) => Box::pin(trust::run(&context, &args)).await,
         GroveCommand::Config(command) => Box::pin(config::run(&context, command)).await,
         GroveCommand::Doctor => Box::pin(doctor::run(&context)).await,
         GroveCommand::Completions(_) | GroveCommand::ShellInit(_) | GroveCommand::Man(_) => Ok(ExitCode::SUCCESS),

@@ -1,12 +1,9 @@
 //! Takes up edits of GROVE_HOME/config.toml while the server runs.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::Duration;
 
 use grove_conversations::conversations::{ConversationEvent, Conversations};
-use grove_environments::settings::{ProcessEnvironment, SETTINGS_FILE, Settings};
+use grove_environments::settings::{ProcessEnvironment, Settings};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -14,18 +11,10 @@ use tokio::time::{MissedTickBehavior, interval};
 /// the store, which is in the same folder.
 const SETTINGS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A version of the file; `None` if there is none.
-type FileVersion = Option<(u64, u64, i64, i64)>;
-
-fn file_version(path: &Path) -> FileVersion {
-    let of = |file: Metadata| (file.ino(), file.size(), file.mtime(), file.mtime_nsec());
-    std::fs::metadata(path).ok().map(of)
-}
-
 /// Loads the settings again whenever their file has changed, until `ending` is set.
 pub async fn watch_settings(conversations: &Conversations, mut ending: watch::Receiver<bool>) {
-    let path = conversations.settings.current().home_path().join(SETTINGS_FILE);
-    let mut known = file_version(&path);
+    let settings = conversations.settings.current();
+    let mut known = settings.loaded_file_version();
     let mut check = interval(SETTINGS_CHECK_INTERVAL);
     check.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -34,7 +23,7 @@ pub async fn watch_settings(conversations: &Conversations, mut ending: watch::Re
             () = async { drop(ending.wait_for(|ending| *ending).await) } => return,
             _ = check.tick() => {}
         }
-        let version = file_version(&path);
+        let version = settings.current_file_version();
         if version != known {
             known = version;
             reload_settings(conversations);

@@ -13,6 +13,7 @@ mod doctor;
 mod finish;
 mod github;
 mod head;
+mod init;
 mod layers;
 mod list;
 mod names;

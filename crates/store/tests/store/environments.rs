@@ -15,7 +15,7 @@ both_engines! {
         let new = new_environment(&codebase, WorkKind::Issue, "42", "issue-42");
         let creating = claim_environment(&store, &new).await;
         assert_eq!((creating.status, creating.head_sha), (Status::Creating, None));
-        let active = store.activate_environment(new.id, new.nonce, Some(("origin/main", &repeated_sha('a'))), &repeated_sha('b')).await.unwrap();
+        let active = store.activate_environment(new.id, new.nonce, Some(("origin/main", &repeated_sha('a'))), &repeated_sha('b'), None).await.unwrap();
         assert_eq!(active.status, Status::Active);
         assert_eq!((active.base_ref.as_deref(), active.base_sha, active.head_sha), (Some("origin/main"), Some(repeated_sha('a')), Some(repeated_sha('b'))));
         assert_eq!(active.created_by_platform.as_deref(), Some("github"));
@@ -75,12 +75,12 @@ both_engines! {
         let codebase = register_codebase(&store).await;
         let new = new_environment(&codebase, WorkKind::Issue, "42", "issue-42");
         claim_environment(&store, &new).await;
-        let stranger = store.activate_environment(new.id, Nonce::new(), None, &repeated_sha('b')).await;
+        let stranger = store.activate_environment(new.id, Nonce::new(), None, &repeated_sha('b'), None).await;
         assert!(matches!(stranger, Err(StoreError::Moved { .. })), "{stranger:?}");
         store.abandon_environment(new.id, Nonce::new(), "not mine").await.unwrap();
         assert_eq!(store.find_environment(new.id).await.unwrap().unwrap().status, Status::Creating);
         store.abandon_environment(new.id, new.nonce, "mine").await.unwrap();
-        assert!(store.activate_environment(new.id, new.nonce, None, &repeated_sha('b')).await.is_err());
+        assert!(store.activate_environment(new.id, new.nonce, None, &repeated_sha('b'), None).await.is_err());
     }
 
     async fn the_life_cycle_moves_by_compare_and_swap(store: TestStore) {
@@ -88,7 +88,7 @@ both_engines! {
         let codebase = register_codebase(&store).await;
         let new = new_environment(&codebase, WorkKind::Issue, "42", "issue-42");
         claim_environment(&store, &new).await;
-        store.activate_environment(new.id, new.nonce, None, &repeated_sha('b')).await.unwrap();
+        store.activate_environment(new.id, new.nonce, None, &repeated_sha('b'), None).await.unwrap();
         store.advance_status(new.id, Status::Active, Status::Removing, None).await.unwrap();
         let late = store.advance_status(new.id, Status::Active, Status::Merging, None).await;
         assert!(matches!(late, Err(StoreError::Moved { expected: "active" })), "{late:?}");

@@ -71,6 +71,7 @@ both_engines! {
             include_str!("seeds/0010_browser_sessions.sql"),
             include_str!("seeds/0011_choices.sql"),
             include_str!("seeds/0012_titles.sql"),
+            include_str!("seeds/0013_trust.sql"),
         ];
         assert_eq!(seeds.len() as i64, latest_version(), "every version brings its rows");
         for (version, rows) in (1..).zip(seeds) {
@@ -101,6 +102,7 @@ both_engines! {
         assert_eq!(store.waiting_events("github", None, 9).await.unwrap()[0].delivery, "d-1");
         assert_eq!(store.find_mark("github", "since").await.unwrap().as_deref(), Some("2026-01-09T00:00:00Z"));
         assert_eq!(store.next_unsent("github", 9).await.unwrap()[0].text, "hello");
+        assert!(store.is_approved(codebases[0].id, ".grove/worktree-init.sh", "abc").await.unwrap());
         let now = grove_model::Moment::now();
         assert!(store.has_browser_session("session-digest", "grove-1.localhost", now).await.unwrap());
         let kept = store.kept_messages(conversation[0].id, i64::MAX).await.unwrap();

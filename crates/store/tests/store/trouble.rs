@@ -46,7 +46,11 @@ async fn a_postgres_that_restarts_under_load_loses_nothing() {
                 (store.clone(), new_environment(&codebase, WorkKind::Issue, &n.to_string(), &format!("issue-{n}")));
             tokio::spawn(async move {
                 claim_environment(&store, &new).await;
-                store.activate_environment(new.id, new.nonce, None, &"a".repeat(40).parse().unwrap()).await.unwrap().id
+                store
+                    .activate_environment(new.id, new.nonce, None, &"a".repeat(40).parse().unwrap(), None)
+                    .await
+                    .unwrap()
+                    .id
             })
         })
         .collect();

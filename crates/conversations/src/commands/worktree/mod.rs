@@ -5,6 +5,7 @@ mod cleanup;
 mod create;
 mod diff;
 mod finish;
+mod init;
 mod link;
 mod list;
 mod orphans;
@@ -36,6 +37,7 @@ pub async fn run_worktree_command(context: &TurnContext<'_>, command: &WorktreeC
         WorktreeCommand::Hibernate(args) => sleep::hibernate_worktree(context, args).await,
         WorktreeCommand::Wake(args) => sleep::wake_worktree(context, args).await,
         WorktreeCommand::Cleanup(args) => cleanup::clean_up_worktrees(context, args).await,
+        WorktreeCommand::Init(args) => init::run_init_script(context, args).await,
         WorktreeCommand::Orphans => orphans::list_orphans(context).await,
         WorktreeCommand::Adopt(args) => adopt::adopt_worktree(context, args).await,
         WorktreeCommand::Why(args) => why::explain_worktree(context, args).await,

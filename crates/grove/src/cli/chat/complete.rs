@@ -140,7 +140,7 @@ mod tests {
         };
         assert!(has("/wor", "/worktree") && has("/", "/help") && has("/worktree re", "remove"));
         assert!(has("/worktree cleanup m", "merged") && has("/worktree remove --f", "--force"));
-        assert!(has("/help wor", "worktree") && !has("/", "/trust") && !has("/worktree ", "init"));
+        assert!(has("/help wor", "worktree") && has("/", "/trust") && has("/worktree ", "init"));
         assert_eq!(completion_at_end("/worktree remove is"), (17, CompletionKind::Worktree));
         assert_eq!(completion_at_end("/worktree remove --force is").1, CompletionKind::Worktree);
         for command in ["link", "sync", "finish", "abort", "diff", "hibernate", "wake", "why"] {

@@ -6,6 +6,7 @@ mod create;
 mod diff;
 mod exec;
 mod finish;
+mod init;
 mod list;
 mod orphans;
 mod path;
@@ -40,6 +41,8 @@ pub enum WorktreeCommand {
     Diff(diff::WorktreeDiffArgs),
     /// Run a command inside a worktree
     Exec(exec::ExecArgs),
+    /// Run the repository's init script in a worktree again
+    Init(WorktreeSelector),
     /// Adopt a worktree that Grovekeeper did not create
     Adopt(adopt::AdoptArgs),
     /// Remove a worktree; everything in it can be brought back
@@ -86,6 +89,7 @@ pub async fn run(context: &CliContext, command: WorktreeCommand) -> CommandResul
         WorktreeCommand::Path(named) => path::run(context, &named).await,
         WorktreeCommand::Diff(args) => diff::run(context, &args).await,
         WorktreeCommand::Exec(args) => exec::run(context, args).await,
+        WorktreeCommand::Init(named) => init::run(context, &named).await,
         WorktreeCommand::Adopt(args) => adopt::run(context, &args).await,
         WorktreeCommand::Remove(args) => remove::run(context, &args).await,
         WorktreeCommand::Undo(args) => undo::run(context, &args).await,

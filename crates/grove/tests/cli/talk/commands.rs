@@ -134,7 +134,7 @@ fn what_is_mistyped_gets_the_nearest_name() {
     assert!(ask("/worktree create -evil").contains('`'), "a bad name");
     assert!(ask("/worktree create x --frm y").starts_with("`/worktree create` does not know `--frm`."));
     assert!(ask("/worktree cleanup").contains("`/worktree cleanup merged`"));
-    assert_eq!(ask("/trust"), "`/trust` comes with a later version.\n`/help` shows what there is.");
+    assert_eq!(ask("/trust"), "No script waits for approval.");
     assert!(ask("/help").contains("- `/worktree …`: make, find and remove worktrees"));
     assert!(ask("/worktree").contains("- `/worktree finish`: merge the work into its base"));
     // Not a command: a path.

@@ -39,6 +39,34 @@ on_sqlite! {
         assert_eq!(list_branches(&grove), ["issue-42"]);
     }
 
+    fn a_chat_that_names_an_issue_by_its_address_works_in_its_worktree(store: TestStore) {
+        let grove = sandbox_on(store, TestRepo::new());
+        // Never contacted: the base is known.
+        grove.repo.git(&["remote", "add", "origin", "git@git.example:acme/app.git"]);
+        grove.repo.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        grove.repo.git(&["remote", "set-head", "origin", "main"]);
+        fs::create_dir_all(grove.grove_home()).unwrap();
+        fs::write(grove.grove_home().join("config.toml"), "worktree.fetch = \"never\"\n").unwrap();
+        grove.grove(["codebase", "add", "--json"]).assert_success();
+        let server = TestServer::start(&grove);
+        let chat = |id: &str, text: &str| json!({ "conversationId": id, "platform": "slack", "message": text });
+        server.ask_with(&issue_message("acme/app#42", "github", 42, "echo from the issue > made"));
+        let said = server.ask_with(&chat("C1:17.5", "cat made # https://git.example/acme/app/issues/42"));
+        assert_eq!(said, ["Reusing worktree from issue #42", "from the issue"]);
+        // Both go on there, each with its own answers.
+        assert_eq!(server.ask_with(&chat("C1:17.5", "echo more >> made; git branch --show-current")), ["issue-42"]);
+        assert_eq!(server.ask_with(&issue_message("acme/app#42", "github", 42, "tail -n 1 made")), ["more"]);
+        assert_eq!(list_environments(&grove)[0]["conversations"].as_array().map(Vec::len), Some(2));
+        // Another repository's issue, and a number alone, link nothing; a command does.
+        let said = server.ask_with(&chat("C1:18.5", "ls made # https://git.example/acme/site/issues/42 and #42"));
+        assert!(said[0].starts_with("Working in isolated branch `thread-"), "{said:?}");
+        assert_eq!(server.ask_with(&chat("C1:18.5", "/worktree link issue-42")), ["Linked to worktree `issue-42`"]);
+        assert_eq!(server.ask_with(&chat("C1:18.5", "head -n 1 made")), ["from the issue"]);
+        // The other way round: the chat came first, and the issue finds its worktree.
+        server.ask_with(&chat("C1:19.5", "echo from the chat > made # see https://git.example/acme/app/issues/7"));
+        assert_eq!(server.ask_with(&issue_message("acme/app#7", "github", 7, "cat made")).last().unwrap(), "from the chat");
+    }
+
     fn a_conversation_and_its_worktree_are_titled_by_the_first_message(store: TestStore) {
         let (grove, server) = start_test_server(store);
         let titles = || list_environments(&grove).iter().map(|e| e["title"].clone()).collect::<Vec<_>>();
