@@ -202,7 +202,7 @@ fn build_router(app: Arc<ServerState>) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), access::known_host));
     let (router, document) = open.merge(login.into()).merge(assets.into()).merge(closed).split_for_parts();
     router
-        .layer(Extension(Arc::new(openapi::finish_document(document))))
+        .layer(Extension(openapi::finish_document(document)))
         .fallback(fault::nothing_there)
         .method_not_allowed_fallback(fault::wrong_method)
         .layer(middleware::from_fn(page::headers::add_security_headers))
