@@ -34,11 +34,8 @@ pub async fn run(context: &CliContext) -> CommandResult {
     };
     let github = context.settings.github_settings();
     let discord = context.settings.discord_settings();
-    let (here, github, discord) = tokio::join!(
-        here,
-        run_github_checkup(&github, &codebases, &context.git),
-        run_discord_checkup(&discord)
-    );
+    let (here, github, discord) =
+        tokio::join!(here, run_github_checkup(&github, &codebases, &context.git), run_discord_checkup(&discord));
     checks.extend(here);
     checks.extend(github);
     checks.extend(discord);

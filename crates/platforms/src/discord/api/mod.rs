@@ -13,8 +13,8 @@ pub(crate) use error::log_optional;
 pub use objects::{
     DiscordApplication, DiscordAttachment, DiscordChannel, DiscordMessage, DiscordUser, lenient, lenient_list,
 };
-pub use send::{DiscordClient, DiscordSetupError};
 pub(crate) use send::check_gateway_url;
+pub use send::{DiscordClient, DiscordSetupError};
 pub use snowflake::Snowflake;
 
 /// The page of messages to list.

@@ -32,7 +32,9 @@ pub enum MessagePlace {
 pub enum Relevance {
     Ignored(&'static str),
     /// The words of the person, without the bot's mention.
-    Asked { text: String },
+    Asked {
+        text: String,
+    },
 }
 
 /// The words of a message that consists of files only.

@@ -83,13 +83,11 @@ pub(crate) async fn run_gateway(
     let mut failures = 0;
     while !*ending.borrow() {
         let saved = adapter.load_session().await;
-        let mut config = ConfigBuilder::new(token.clone(), wanted_intents())
-            .proxy_url(gateway_url.to_owned())
-            .queue(queue.clone());
+        let mut config =
+            ConfigBuilder::new(token.clone(), wanted_intents()).proxy_url(gateway_url.to_owned()).queue(queue.clone());
         if let Some(saved) = &saved {
-            config = config
-                .session(Session::new(saved.sequence, saved.id.clone()))
-                .resume_url(saved.resume_url.clone());
+            config =
+                config.session(Session::new(saved.sequence, saved.id.clone())).resume_url(saved.resume_url.clone());
             adapter.us.send_if_modified(|us| us.is_none() && us.replace(saved.bot_user()).is_none());
         }
         let shard = Shard::with_config(ShardId::ONE, config.build());

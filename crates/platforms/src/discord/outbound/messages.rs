@@ -182,7 +182,8 @@ impl MessageSender {
         last_recorded: Option<Snowflake>,
     ) -> Result<Vec<ExistingMessage>, DeliveryError> {
         let noted: Vec<Snowflake> = letter.shown_as.and_then(|ids| serde_json::from_str(ids).ok()).unwrap_or_default();
-        let mut existing: Vec<ExistingMessage> = noted.iter().map(|id| ExistingMessage { id: *id, text: None }).collect();
+        let mut existing: Vec<ExistingMessage> =
+            noted.iter().map(|id| ExistingMessage { id: *id, text: None }).collect();
         if !letter.uncertain || existing.len() >= texts.len() {
             return Ok(existing);
         }
