@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::{DiscordTest, LAST_LINE_AGENT};
 
-/// A command that does not exist is answered with its own name, without an agent.
+/// Help about a command that does not exist is answered with its name, without an agent.
 fn numbered(number: usize) -> String {
-    format!("/nothing-{number}")
+    format!("/help nothing-{number}")
 }
 
 fn numbers_answered(discord: &FakeDiscord, channel: u64) -> Vec<usize> {
@@ -24,7 +24,7 @@ both_engines! {
         let test = DiscordTest::on_store(store, LAST_LINE_AGENT);
         let discord = &test.discord;
         discord.replay_twice(3);
-        let channels = [discord.direct_channel("alice"), test.mention("alice", "/nothing-0")];
+        let channels = [discord.direct_channel("alice"), test.mention("alice", "/help nothing-0")];
         wait_for(|| discord.thread_name(channels[1]).is_some());
         let (mut dice, mut counted) = (SeededRandom(7), 0);
         for number in 1..=messages {
@@ -67,7 +67,7 @@ both_engines! {
 fn a_session_that_is_gone_is_replaced_and_missed_messages_are_found() {
     let test = DiscordTest::open();
     let discord = &test.discord;
-    let (direct, thread) = (discord.direct_channel("alice"), test.mention("alice", "/nothing-1"));
+    let (direct, thread) = (discord.direct_channel("alice"), test.mention("alice", "/help nothing-1"));
     discord.say("alice", direct, &numbered(1));
     wait_for(|| numbers_answered(discord, direct) == [1] && numbers_answered(discord, thread) == [1]);
     test.at_rest();
@@ -76,8 +76,8 @@ fn a_session_that_is_gone_is_replaced_and_missed_messages_are_found() {
     // No session is told of these.
     discord.say("alice", direct, &numbered(2));
     discord.say("alice", thread, &numbered(2));
-    let mentioned = test.mention("alice", "/nothing-2");
-    test.mention("mallory", "/nothing-3");
+    let mentioned = test.mention("alice", "/help nothing-2");
+    test.mention("mallory", "/help nothing-3");
     wait_for(|| numbers_answered(discord, direct) == [1, 2] && numbers_answered(discord, thread) == [1, 2]);
     wait_for(|| numbers_answered(discord, mentioned) == [2]);
     test.at_rest();
@@ -90,11 +90,11 @@ fn a_session_that_is_gone_is_replaced_and_missed_messages_are_found() {
 #[test]
 fn messages_while_the_server_is_down_are_answered_after_its_start() {
     let mut test = DiscordTest::open();
-    let thread = test.mention("alice", "/nothing-1");
+    let thread = test.mention("alice", "/help nothing-1");
     wait_for(|| numbers_answered(&test.discord, thread) == [1]);
     test.server.terminate();
     test.discord.say("alice", thread, &numbered(2));
-    let mentioned = test.mention("alice", "/nothing-3");
+    let mentioned = test.mention("alice", "/help nothing-3");
     test.restart_server();
     wait_for(|| numbers_answered(&test.discord, thread) == [1, 2]);
     wait_for(|| numbers_answered(&test.discord, mentioned) == [3]);
@@ -105,10 +105,11 @@ fn messages_while_the_server_is_down_are_answered_after_its_start() {
 #[test]
 fn the_same_event_twice_is_one_message() {
     let test = DiscordTest::open();
-    let thread = test.mention("alice", "/nothing-1");
+    let thread = test.mention("alice", "/help nothing-1");
     for _ in 0..3 {
         test.discord.repeat_message(thread);
     }
+    wait_for(|| test.discord.thread_name(thread).is_some());
     let later = test.discord.say("alice", thread, &numbered(2));
     test.discord.repeat_message(later);
     test.discord.repeat_message(thread);
@@ -165,6 +166,6 @@ fn nonsense_from_the_gateway_changes_nothing() {
         test.discord.dispatch("GUILD_CREATE", &payload);
         test.discord.dispatch("SOMETHING_NEW", &payload);
     }
-    let thread = test.mention("alice", "/nothing-1");
+    let thread = test.mention("alice", "/help nothing-1");
     wait_for(|| numbers_answered(&test.discord, thread) == [1]);
 }

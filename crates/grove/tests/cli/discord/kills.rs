@@ -153,7 +153,8 @@ impl DiscordKillTest {
                 self.kill_server(point);
             }
             KillPoint::Sent => {
-                let sent = || self.test.discord.count_requests("POST", "/messages");
+                let discord = self.test.discord.clone();
+                let sent = || discord.count_requests("POST", "/messages");
                 let before = sent();
                 let question = self.short_question();
                 self.test.discord.say("alice", thread, &question.0);

@@ -28,7 +28,7 @@ impl EventMutationTest {
         let payload = json!({
             "id": (u64::MAX / 4 + number).to_string(), "channel_id": direct.to_string(), "type": 0,
             "author": { "id": id.to_string(), "username": author, "bot": false, "public_flags": 0 },
-            "content": format!("/nothing-{number}"), "attachments": [], "mentions": [], "timestamp": "2024-01-01T00:00:00+00:00",
+            "content": format!("/help nothing-{number}"), "attachments": [], "mentions": [], "timestamp": "2024-01-01T00:00:00+00:00",
         });
         (number, payload)
     }
@@ -105,7 +105,7 @@ fn only_questions_of_allowed_people_have_an_effect() {
     let test = DiscordTest::open();
     let direct = test.discord.direct_channel("alice");
     // From now on her name means her account.
-    test.discord.say("alice", direct, "/nothing-0");
+    test.discord.say("alice", direct, "/help nothing-0");
     wait_for(|| !test.discord.bot_texts(direct).is_empty());
     let alice = test.discord.user_id("alice");
     let (asked, forbidden, sent) = (BTreeSet::new(), BTreeSet::new(), Vec::new());

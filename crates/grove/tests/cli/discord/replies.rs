@@ -36,7 +36,7 @@ fn an_answer_pings_no_account() {
 fn a_long_answer_is_split_and_its_code_stays_code() {
     let test = DiscordTest::open();
     // One character more than fits.
-    let thread = test.mention("alice", "head -c 2001 /dev/zero | tr '\\\\0' x");
+    let thread = test.mention("alice", "head -c 2001 /dev/zero | tr '\\0' x");
     let said = test.wait_for_texts(thread, 3);
     assert_eq!((said[1].len(), said[2].len()), (2_000, 1));
     test.discord.say("alice", thread, "echo '```rust'; seq -f 'let line_%g = 1;' 300; echo '```'");
@@ -69,16 +69,33 @@ fn a_limit_is_waited_for_and_the_order_is_kept() {
 }
 
 #[test]
+fn within_the_limits_of_a_channel_everything_is_sent_in_order() {
+    let test = DiscordTest::open();
+    let direct = test.discord.direct_channel("alice");
+    test.discord.limit_channels(2, 1.0);
+    for number in 1..=6 {
+        test.discord.say("alice", direct, &format!("/help nothing-{number}"));
+    }
+    let said = test.wait_for_texts(direct, 6);
+    for (number, text) in (1..).zip(said) {
+        assert!(text.contains(&format!("`/nothing-{number}`")), "{number}: {text}");
+    }
+    let sent = test.discord.received_requests().into_iter().filter(|request| request.method == "POST");
+    let refused = sent.filter(|request| request.status == 429).count();
+    assert!((1..=6).contains(&refused), "{refused}");
+}
+
+#[test]
 fn a_limit_for_all_requests_is_not_hammered() {
     let test = DiscordTest::open();
     let direct = test.discord.direct_channel("alice");
     test.discord.say("alice", direct, "echo zero");
     test.wait_for_texts(direct, 2);
-    test.discord.fail_next_of("POST", &messages_path(direct), 2, DiscordFault::GloballyLimited { seconds: 5.0 });
+    test.discord.fail_next_of("POST", &messages_path(direct), 1, DiscordFault::GloballyLimited { seconds: 5.0 });
     let before = test.discord.count_requests("POST", &messages_path(direct));
     test.discord.say("alice", direct, "echo one");
     assert_eq!(test.wait_for_texts(direct, 3)[2], "one");
-    assert_eq!(test.discord.count_requests("POST", &messages_path(direct)) - before, 3);
+    assert_eq!(test.discord.count_requests("POST", &messages_path(direct)) - before, 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::discord::adapter::{DISCORD_PLATFORM, DiscordAdapter};
 use crate::discord::api::{DiscordChannel, DiscordClient, MAX_PAGE_SIZE, MessagePage, Snowflake};
 use crate::discord::inbound::classify::BotUser;
-use crate::discord::inbound::stored::{CATCH_UP_KIND, catch_up_body, place_of};
+use crate::discord::inbound::stored::{CATCH_UP_KIND, MissedMessages, place_of};
 use crate::event_queue::HandleError;
 
 /// The number of pages of one channel that are looked through.
@@ -24,34 +24,41 @@ pub fn channels_to_look_at(guild: &Value, after: Snowflake) -> Vec<DiscordChanne
 
 impl DiscordAdapter {
     /// Plans to look for messages in a server.
-    pub(super) async fn plan_guild_catch_up(&self, guild: &Value, after: Snowflake) -> Result<(), StoreError> {
+    pub(super) async fn plan_guild_catch_up(
+        &self,
+        session: &str,
+        guild: &Value,
+        after: Snowflake,
+    ) -> Result<(), StoreError> {
         let Ok(id) = serde_json::from_value::<Snowflake>(guild["id"].clone()) else { return Ok(()) };
         for channel in channels_to_look_at(guild, after) {
-            self.plan_catch_up(channel.id, Some(id), after).await?;
+            self.plan_catch_up(session, channel.id, Some(id), after).await?;
         }
         Ok(())
     }
 
     /// Plans to look for direct messages: Discord does not list them, so the known conversations count.
-    pub(super) async fn plan_direct_catch_up(&self, after: Snowflake) -> Result<(), StoreError> {
+    pub(super) async fn plan_direct_catch_up(&self, session: &str, after: Snowflake) -> Result<(), StoreError> {
         for conversation in self.conversations.store.recent_conversations(DISCORD_PLATFORM).await? {
             let Ok(channel) = conversation.name.parse::<Snowflake>() else { continue };
             if self.is_direct_channel(channel).await? {
-                self.plan_catch_up(channel, None, after).await?;
+                self.plan_catch_up(session, channel, None, after).await?;
             }
         }
         Ok(())
     }
 
+    /// Plans to look through a channel, once for each session.
     async fn plan_catch_up(
         &self,
+        session: &str,
         channel: Snowflake,
         guild: Option<Snowflake>,
         after: Snowflake,
     ) -> Result<(), StoreError> {
-        let parent = self.own_thread_parent(channel).await?;
-        let body = catch_up_body(channel, guild, parent, after);
-        self.queue.store_event(format!("catch-up:{channel}:{after}"), CATCH_UP_KIND.to_owned(), body).await?;
+        let own_thread_of = self.own_thread_parent(channel).await?;
+        let body = MissedMessages { channel, guild, own_thread_of, after }.to_body();
+        self.queue.store_event(format!("catch-up:{session}:{channel}"), CATCH_UP_KIND.to_owned(), body).await?;
         Ok(())
     }
 
@@ -60,11 +67,10 @@ impl DiscordAdapter {
         &self,
         discord: &DiscordClient,
         us: &BotUser,
-        channel: Snowflake,
-        guild: Option<Snowflake>,
-        own_thread_of: Option<Snowflake>,
-        mut after: Snowflake,
+        missed: MissedMessages,
+        tries: i64,
     ) -> Result<String, HandleError> {
+        let MissedMessages { channel, guild, own_thread_of, mut after } = missed;
         let (place, mut taken) = (place_of(guild, own_thread_of), 0);
         for _ in 0..MAX_CATCH_UP_PAGES {
             let page = match discord.list_messages(channel, MessagePage::After(after), MAX_PAGE_SIZE).await {
@@ -75,8 +81,9 @@ impl DiscordAdapter {
             for mut message in page {
                 after = after.max(message.id);
                 message.guild_id = guild;
-                let outcome = self.handle_message(discord, us, &message, place, 0).await?;
+                let outcome = self.handle_message(discord, us, &message, place, tries).await?;
                 taken += usize::from(outcome == super::events::TAKEN);
+                self.note_message(message.id);
             }
             if is_last {
                 break;

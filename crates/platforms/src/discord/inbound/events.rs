@@ -59,9 +59,7 @@ impl EventHandler for DiscordEventHandler<'_> {
                 adapter.handle_message(discord, &us, &message, place, event.tries).await
             }
             Some(StoredEvent::Interaction(interaction)) => adapter.handle_interaction(discord, &interaction).await,
-            Some(StoredEvent::CatchUp { channel, guild, own_thread_of, after }) => {
-                adapter.catch_up(discord, &us, channel, guild, own_thread_of, after).await
-            }
+            Some(StoredEvent::CatchUp(missed)) => adapter.catch_up(discord, &us, missed, event.tries).await,
         }
     }
 

@@ -178,7 +178,7 @@ async fn try_take_event(
         }
         Some("GUILD_CREATE") => {
             if let Some(after) = session.catch_up_after {
-                adapter.plan_guild_catch_up(data, after).await?;
+                adapter.plan_guild_catch_up(session_id(session), data, after).await?;
             }
             false
         }
@@ -195,6 +195,10 @@ async fn try_take_event(
         session.saved_at = Some(Instant::now());
     }
     Ok(())
+}
+
+fn session_id(session: &GatewaySession) -> &str {
+    session.saved.as_ref().map(|saved| saved.id.as_str()).unwrap_or_default()
 }
 
 /// Begins a new session.
@@ -218,7 +222,7 @@ async fn begin_session(
     match latest {
         Some(latest) => {
             let after = super::session::catch_up_start(latest, current_snowflake());
-            adapter.plan_direct_catch_up(after).await?;
+            adapter.plan_direct_catch_up(session_id(session), after).await?;
             session.catch_up_after = Some(after);
         }
         // The very first session.

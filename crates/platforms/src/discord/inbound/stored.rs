@@ -1,6 +1,7 @@
 //! The events that are kept in the store until they are handled.
 
 use grove_environments::redact::Redactor;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::discord::api::{DiscordMessage, Snowflake};
@@ -10,19 +11,26 @@ use crate::discord::inbound::interaction::Interaction;
 /// An event from the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredEvent {
-    Message {
-        message: Box<DiscordMessage>,
-        place: MessagePlace,
-    },
+    Message { message: Box<DiscordMessage>, place: MessagePlace },
     Interaction(Interaction),
-    /// Messages of a channel after this one may be missing.
-    CatchUp {
-        channel: Snowflake,
-        guild: Option<Snowflake>,
-        /// The channel in which the bot made the thread, if it is one.
-        own_thread_of: Option<Snowflake>,
-        after: Snowflake,
-    },
+    CatchUp(MissedMessages),
+}
+
+/// Messages of a channel that may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissedMessages {
+    pub channel: Snowflake,
+    pub guild: Option<Snowflake>,
+    /// The channel in which the bot made the thread, if it is one.
+    pub own_thread_of: Option<Snowflake>,
+    /// Only later messages may be missing.
+    pub after: Snowflake,
+}
+
+impl MissedMessages {
+    pub fn to_body(self) -> String {
+        serde_json::to_string(&self).unwrap_or_default()
+    }
 }
 
 pub const MESSAGE_KIND: &str = "MESSAGE_CREATE";
@@ -50,15 +58,6 @@ pub fn interaction_body(redactor: &Redactor, payload: &Value) -> String {
     payload.to_string()
 }
 
-pub fn catch_up_body(
-    channel: Snowflake,
-    guild: Option<Snowflake>,
-    own_thread_of: Option<Snowflake>,
-    after: Snowflake,
-) -> String {
-    json!({ "channel": channel, "guild": guild, "own_thread_of": own_thread_of, "after": after }).to_string()
-}
-
 /// Returns the place of a message.
 pub fn place_of(guild: Option<Snowflake>, own_thread_of: Option<Snowflake>) -> MessagePlace {
     match (guild, own_thread_of) {
@@ -80,10 +79,7 @@ impl StoredEvent {
                 Some(Self::Message { message, place })
             }
             INTERACTION_KIND => Interaction::parse(&value).map(Self::Interaction),
-            CATCH_UP_KIND => {
-                let (channel, after) = (id("channel")?, id("after")?);
-                Some(Self::CatchUp { channel, guild: id("guild"), own_thread_of: id("own_thread_of"), after })
-            }
+            CATCH_UP_KIND => serde_json::from_value(value).ok().map(Self::CatchUp),
             _ => None,
         }
     }
@@ -97,7 +93,7 @@ impl StoredEvent {
             Self::Interaction(Interaction { channel, .. }) => {
                 channel.parent_id.filter(|_| channel.is_thread()).unwrap_or(channel.id)
             }
-            Self::CatchUp { channel, own_thread_of, .. } => own_thread_of.unwrap_or(*channel),
+            Self::CatchUp(missed) => missed.own_thread_of.unwrap_or(missed.channel),
         }
     }
 }

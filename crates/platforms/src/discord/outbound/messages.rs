@@ -46,6 +46,8 @@ pub(crate) struct MessageSender {
 struct ShownText {
     name: MessageId,
     ids: Vec<Snowflake>,
+    /// Tells whether it is still the same text.
+    digest: String,
 }
 
 /// A message that exists on Discord.
@@ -67,8 +69,12 @@ fn shown_mark(channel: Snowflake) -> String {
 
 /// Returns the nonce of a part: the same for each attempt, and at most 25 characters.
 fn part_nonce(name: MessageId, part: usize) -> String {
-    let digest = Sha256::digest(format!("{name} {part}"));
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    short_digest(&format!("{name} {part}"))
+}
+
+/// Returns 24 characters that tell one text from another.
+fn short_digest(text: &str) -> String {
+    Sha256::digest(text).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the texts of the messages. A draft is one message with the end of what was written.
@@ -125,8 +131,9 @@ impl Platform for MessageSender {
             return Err(DeliveryError::Never(format!("`{}` is no channel", letter.conversation)));
         };
         let texts = message_texts(letter.text, letter.growing);
+        let digest = short_digest(letter.text);
         let recorded = self.recorded_text(channel).await.map_err(store_error)?;
-        if let Some(shown) = recorded.as_ref().filter(|shown| shown.name == letter.name && !letter.growing) {
+        if let Some(shown) = recorded.as_ref().filter(|shown| shown.name == letter.name && shown.digest == digest) {
             // Only the note in the outbox was missing.
             return to_json(&shown.ids);
         }
@@ -158,7 +165,9 @@ impl Platform for MessageSender {
             }
         }
         if !letter.growing {
-            self.record_text(channel, ShownText { name: letter.name, ids: ids.clone() }).await.map_err(store_error)?;
+            self.record_text(channel, ShownText { name: letter.name, ids: ids.clone(), digest })
+                .await
+                .map_err(store_error)?;
         }
         to_json(&ids)
     }
