@@ -122,7 +122,8 @@ impl FakeDiscord {
     pub fn repeat_message(&self, id: u64) {
         let mut state = self.lock_state();
         let sessions = state.sessions.values().flat_map(|session| session.events.iter());
-        let same = |event: &&Value| event["t"] == "MESSAGE_CREATE" && event["d"]["id"] == id.to_string();
+        let id = json!(id.to_string());
+        let same = |event: &&Value| event["t"] == "MESSAGE_CREATE" && event["d"]["id"] == id;
         let payload = sessions.filter(same).map(|event| event["d"].clone()).next().expect("an event");
         state.dispatch("MESSAGE_CREATE", &payload);
     }

@@ -132,7 +132,7 @@ impl Platform for MessageSender {
         };
         let texts = message_texts(letter.text, letter.growing);
         let digest = short_digest(letter.text);
-        let recorded = self.recorded_text(channel).await.map_err(store_error)?;
+        let recorded = self.recorded_text(channel).await.map_err(|error| store_error(&error))?;
         if let Some(shown) = recorded.as_ref().filter(|shown| shown.name == letter.name && shown.digest == digest) {
             // Only the note in the outbox was missing.
             return to_json(&shown.ids);
@@ -167,7 +167,7 @@ impl Platform for MessageSender {
         if !letter.growing {
             self.record_text(channel, ShownText { name: letter.name, ids: ids.clone(), digest })
                 .await
-                .map_err(store_error)?;
+                .map_err(|error| store_error(&error))?;
         }
         to_json(&ids)
     }
@@ -228,7 +228,7 @@ impl MessageSender {
         fields["nonce"] = json!(part_nonce(letter.name, part));
         fields["enforce_nonce"] = json!(true);
         if part == 0
-            && let Some(question) = self.find_question(letter.name).await.map_err(store_error)?
+            && let Some(question) = self.find_question(letter.name).await.map_err(|error| store_error(&error))?
         {
             fields["message_reference"] = json!({ "message_id": question, "fail_if_not_exists": false });
         }
@@ -270,7 +270,7 @@ fn to_json(ids: &[Snowflake]) -> Result<String, DeliveryError> {
     serde_json::to_string(ids).map_err(|error| DeliveryError::Never(error.to_string()))
 }
 
-fn store_error(error: StoreError) -> DeliveryError {
+fn store_error(error: &StoreError) -> DeliveryError {
     DeliveryError::Later { after: None, why: error.to_string() }
 }
 
