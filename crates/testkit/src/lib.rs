@@ -5,6 +5,7 @@
 
 mod canonical;
 mod dice;
+pub mod discord;
 mod engine;
 pub mod github;
 mod model;

@@ -9,6 +9,7 @@ mod crash_finish;
 mod crash_removal;
 mod create;
 mod diff;
+mod discord;
 mod doctor;
 mod finish;
 mod github;

@@ -1,5 +1,6 @@
 //! The platforms' clients against servers that speak their real protocols.
 
+mod discord_events;
 mod github_api;
 mod github_git;
 mod github_hooks;
