@@ -7,6 +7,7 @@ use grove_environments::maintenance::doctor::{
     CheckResult, bad_store, examine_installation, examine_machine, examine_privacy,
 };
 use grove_platforms::github::doctor::run_github_checkup;
+use grove_platforms::telegram::doctor::run_telegram_checkup;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -32,9 +33,12 @@ pub async fn run(context: &CliContext) -> CommandResult {
         }
     };
     let github = context.settings.github_settings();
-    let (here, github) = tokio::join!(here, run_github_checkup(&github, &codebases, &context.git));
+    let telegram = context.settings.telegram_settings();
+    let (here, github, telegram) =
+        tokio::join!(here, run_github_checkup(&github, &codebases, &context.git), run_telegram_checkup(&telegram));
     checks.extend(here);
     checks.extend(github);
+    checks.extend(telegram);
     waiting.finish_and_clear();
     let well = checks.iter().all(|check| check.verdict != CheckResult::Bad);
     if context.json {
