@@ -27,6 +27,7 @@ mod shell;
 mod store;
 mod submodules;
 mod talk;
+mod telegram;
 mod up;
 mod words;
 

@@ -40,7 +40,8 @@ impl FakeTelegramInner {
         if let Some(path) = request.path.strip_prefix(&files) {
             let state = self.lock_state();
             let file = state.files.values().find(|(known, _)| known == path);
-            return file.map_or_else(|| error_response(404, "Not Found"), |(_, bytes)| HttpResponse::new(200, bytes.clone()));
+            return file
+                .map_or_else(|| error_response(404, "Not Found"), |(_, bytes)| HttpResponse::new(200, bytes.clone()));
         }
         if request.path != format!("/bot{token}/{method}") {
             return error_response(401, "Unauthorized");
@@ -74,12 +75,18 @@ impl FakeTelegramInner {
         let until = Instant::now() + Duration::from_secs(body["timeout"].as_u64().unwrap_or(0));
         loop {
             if state.polls != round {
-                let why = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running";
+                let why =
+                    "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running";
                 return Err(error_response(409, why));
             }
             let limit = usize::try_from(body["limit"].as_u64().unwrap_or(100)).unwrap_or(100);
-            let found: Vec<Value> =
-                state.updates.iter().filter(|(_, update)| is_allowed(update)).take(limit).map(|(_, update)| update.clone()).collect();
+            let found: Vec<Value> = state
+                .updates
+                .iter()
+                .filter(|(_, update)| is_allowed(update))
+                .take(limit)
+                .map(|(_, update)| update.clone())
+                .collect();
             let rest = until.saturating_duration_since(Instant::now());
             if !found.is_empty() || rest.is_zero() {
                 return Ok(json!(found));
@@ -99,7 +106,8 @@ fn call_method(state: &mut FakeTelegramState, method: &str, body: &Value) -> Met
         }
         "getWebhookInfo" => {
             let url = state.webhook.as_ref().map_or("", |(url, _)| url);
-            let mut info = json!({ "url": url, "has_custom_certificate": false, "pending_update_count": state.updates.len() });
+            let mut info =
+                json!({ "url": url, "has_custom_certificate": false, "pending_update_count": state.updates.len() });
             if let Some(error) = &state.webhook_error {
                 info["last_error_message"] = json!(error);
                 info["last_error_date"] = json!(1_700_000_000);
@@ -126,13 +134,15 @@ fn call_method(state: &mut FakeTelegramState, method: &str, body: &Value) -> Met
         "answerCallbackQuery" => {
             let id = body["callback_query_id"].as_str().unwrap_or_default();
             let press = state.presses.get_mut(id);
-            let press = press.ok_or_else(|| bad_request("query is too old and response timeout expired or query ID is invalid"))?;
+            let press = press
+                .ok_or_else(|| bad_request("query is too old and response timeout expired or query ID is invalid"))?;
             *press = Some(body["text"].as_str().unwrap_or_default().to_owned());
             Ok(json!(true))
         }
         "setMessageReaction" => {
             let (chat, id) = message_ids(state, body)?;
-            let message = state.chat_mut(chat).messages.get_mut(&id).ok_or_else(|| bad_request("message to react not found"))?;
+            let message =
+                state.chat_mut(chat).messages.get_mut(&id).ok_or_else(|| bad_request("message to react not found"))?;
             for reaction in body["reaction"].as_array().into_iter().flatten() {
                 let emoji = reaction["emoji"].as_str().unwrap_or_default();
                 if reaction["type"] != "emoji" || !REACTIONS.contains(&emoji) {
@@ -241,6 +251,7 @@ fn parse_buttons(body: &Value) -> Result<Vec<(String, String)>, HttpResponse> {
     let text = |button: &Value, name: &str| button[name].as_str().unwrap_or_default().to_owned();
     let buttons: Vec<(String, String)> =
         buttons.map(|button| (text(&button, "text"), text(&button, "callback_data"))).collect();
-    let bad = |(label, data): &(String, String)| label.is_empty() || data.is_empty() || data.len() > MAX_BUTTON_DATA_BYTES;
+    let bad =
+        |(label, data): &(String, String)| label.is_empty() || data.is_empty() || data.len() > MAX_BUTTON_DATA_BYTES;
     if buttons.iter().any(bad) { Err(bad_request("BUTTON_DATA_INVALID")) } else { Ok(buttons) }
 }

@@ -60,7 +60,9 @@ pub enum BotFault {
     /// No failure: the next planned one hits the request after this one.
     Spared,
     /// 429.
-    TooMany { retry_after: u64 },
+    TooMany {
+        retry_after: u64,
+    },
     Status(u16),
     /// 400, as if the text had a mistake.
     BadEntities,

@@ -80,8 +80,7 @@ impl FakeTelegram {
         let place = state.chat_mut(chat);
         let id = place.next_message;
         place.next_message += 1;
-        let mut message =
-            json!({ "message_id": id, "date": 1_700_000_000, "from": from, "chat": { "id": chat, "type": place.kind } });
+        let mut message = json!({ "message_id": id, "date": 1_700_000_000, "from": from, "chat": { "id": chat, "type": place.kind } });
         if let Some(topic) = topic {
             message["message_thread_id"] = json!(topic);
             message["is_topic_message"] = json!(true);

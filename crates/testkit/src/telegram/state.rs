@@ -92,9 +92,8 @@ impl FakeTelegramState {
     }
 
     pub fn next_fault(&mut self, method: &str) -> Option<BotFault> {
-        let hits = |planned: &&mut PlannedFault| {
-            planned.times > 0 && (planned.method.is_empty() || planned.method == method)
-        };
+        let hits =
+            |planned: &&mut PlannedFault| planned.times > 0 && (planned.method.is_empty() || planned.method == method);
         let planned = self.faults.iter_mut().find(hits)?;
         planned.times -= 1;
         Some(planned.fault)
