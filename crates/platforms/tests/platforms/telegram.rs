@@ -17,7 +17,7 @@ fn words_of(text: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
     fn telegram_accepts_every_converted_text(
         text in "(\n|\n\n|  |    |- |1\\. |> |# |```|```sh\n|~~~|`|``|\\*|\\*\\*|_|__|~~|\\[|\\]|\\]\\(https://x\\.dev/a\\)|!|\\||\\||---|<b>|<!--|\\\\|[a-z ]{1,6}|[.!+=(){}#>]|😀|é){0,40}"
@@ -102,7 +102,7 @@ fn ten_thousand_bent_updates_are_each_read_or_refused() {
         if !untouched && dice.one_in(3) {
             let at = usize::try_from(dice.next_below(body.len() as u64)).unwrap();
             body[at] = u8::try_from(dice.next_below(256)).unwrap();
-            body.truncate(body.len() - usize::try_from(dice.next_below(3)).unwrap());
+            body.truncate(body.len().saturating_sub(usize::try_from(dice.next_below(3)).unwrap()));
         }
         let outcome = match Update::parse(&body) {
             Err(_) => "refused",

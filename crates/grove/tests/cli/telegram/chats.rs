@@ -37,7 +37,7 @@ fn a_group_is_answered_where_it_calls_the_bot() {
     telegram.say("other_bot", group, &format!("@{BOT_NAME} echo from a bot"));
     telegram.say("alice", group, &format!("hey @{BOT_NAME}, echo called"));
     let said = test.wait_for_replies(group, 2);
-    assert_eq!(said[1], "sh: 1: hey,: not found", "{said:?}");
+    assert!(said[1].contains("hey,: not found"), "{said:?}");
     telegram.say("alice", group, &format!("@{BOT_NAME} echo called"));
     assert_eq!(test.wait_for_replies(group, 3)[2], "called");
     // A reply to the bot needs no mention; one to a person does.

@@ -112,7 +112,7 @@ impl TelegramTest {
     }
 
     fn list_environments(&self) -> Vec<Value> {
-        self.grove.grove(["worktree", "list", "--json"]).assert_success().json().as_array().expect("a list").clone()
+        self.server.call_api("GET", "/api/worktrees", None).json().as_array().expect("a list").clone()
     }
 
     fn worktree_of(&self, conversation: &str) -> PathBuf {
