@@ -320,6 +320,20 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn https_works_and_an_unreachable_server_is_said() {
+        let chat = grove_environments::settings::ChatSettings {
+            api_url: "https://127.0.0.1:1".to_owned(),
+            allowed_users: Vec::new(),
+            allow_all: false,
+            update_interval: None,
+        };
+        let settings = TelegramSettings { token: None, webhook_secret: None, chat };
+        let error = TelegramClient::new(&settings, "1:secret").unwrap().get_me().await.unwrap_err().to_string();
+        assert!(error.starts_with("Telegram does not answer: no connection") && error.contains("refused"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+
     #[test]
     fn no_error_shows_the_token() {
         let error = classify_body(r#"{"error_code":400,"description":"bad address /bot1:secret/x"}"#);

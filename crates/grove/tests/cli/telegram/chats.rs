@@ -141,6 +141,7 @@ fn without_a_list_no_person_is_answered_unless_all_are() {
     let store = TestStore::new(TestEngine::Sqlite);
     let test = TelegramTest::with_settings(store, "");
     let (telegram, bob) = (&test.telegram, test.telegram.private_chat("bob"));
+    wait_for(|| test.adapter_state()["state"] == "connected");
     write_config(&test.grove, telegram, LAST_LINE_AGENT, "allow_all = true");
     wait_for(|| {
         telegram.say("bob", bob, "echo hello");
