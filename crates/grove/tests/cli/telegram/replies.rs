@@ -66,13 +66,13 @@ fn a_limit_is_waited_for_and_the_order_is_kept() {
     let (chat, group) = (telegram.private_chat("alice"), telegram.create_group());
     telegram.say("alice", chat, "echo zero");
     test.wait_for_replies(chat, 2);
-    telegram.fail_next("sendMessage", 1, BotFault::TooMany { retry_after: 2 });
+    telegram.fail_next("sendMessage", 1, BotFault::TooMany { retry_after: 3 });
     let began = Instant::now();
     telegram.say("alice", chat, "echo one");
     telegram.say("alice", chat, "echo two");
     telegram.say("alice", group, "@grove_bot echo elsewhere");
     let said = test.wait_for_replies(chat, 4);
-    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
     assert_eq!(said[2..], ["one", "two"]);
     assert_eq!(test.wait_for_replies(group, 2)[1], "elsewhere");
     assert_eq!(telegram.received_requests().iter().filter(|asked| asked.status == 429).count(), 1);
