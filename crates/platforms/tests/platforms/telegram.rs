@@ -43,11 +43,11 @@ fn rich_message(number: i64) -> Value {
     json!({ "update_id": number, "message": {
         "message_id": number, "date": 1, "message_thread_id": 4, "is_topic_message": true,
         "from": { "id": 5, "is_bot": false, "first_name": "A", "username": "alice", "language_code": "en" },
-        "chat": { "id": -100_9, "type": "supergroup", "title": "t", "is_forum": true },
+        "chat": { "id": -1_009, "type": "supergroup", "title": "t", "is_forum": true },
         "text": format!("/run@{BOT_NAME} 😀 code link {number}"),
         "entities": [{ "type": "bot_command", "offset": 0, "length": 14 }, { "type": "code", "offset": 18, "length": 4 },
             { "type": "text_link", "offset": 23, "length": 4, "url": "https://x.dev" }],
-        "reply_to_message": { "message_id": 2, "date": 1, "chat": { "id": -100_9, "type": "supergroup" },
+        "reply_to_message": { "message_id": 2, "date": 1, "chat": { "id": -1_009, "type": "supergroup" },
             "from": { "id": BOT_ID, "is_bot": true, "first_name": "B", "username": BOT_NAME }, "text": "before" },
         "document": { "file_id": "f", "file_unique_id": "u", "file_name": "n.txt", "mime_type": "text/plain", "file_size": 3 },
         "link_preview_options": { "is_disabled": true }, "a_new_field": [1, { "x": null }] } })

@@ -169,11 +169,10 @@ impl FakeTelegram {
         self.lock_state().sent_updates.clone()
     }
 
-    /// Puts an update before the bot, with the next number; returns the number.
-    pub fn push_update(&self, update: Value) -> i64 {
-        let number = self.lock_state().add_update(update);
+    /// Puts an update before the bot, with the next number.
+    pub fn push_update(&self, update: Value) {
+        self.lock_state().add_update(update);
         self.server.inner.changed.notify_all();
-        number
     }
 
     /// Puts an update before the bot that has its number already.

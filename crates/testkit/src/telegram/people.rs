@@ -38,18 +38,18 @@ impl FakeTelegram {
     /// Creates a topic in a group.
     pub fn create_topic(&self, name: &str, chat: i64) -> i32 {
         let fields = json!({ "forum_topic_created": { "name": "a topic" } });
-        let topic = self.send(name, chat, None, fields);
+        let topic = self.send(name, chat, None, &fields);
         self.lock_state().chat_mut(chat).topics.push(topic);
         topic
     }
 
     /// Writes a message, and returns its id.
     pub fn say(&self, name: &str, chat: i64, text: &str) -> i32 {
-        self.send(name, chat, None, text_fields(text))
+        self.send(name, chat, None, &text_fields(text))
     }
 
     pub fn say_in_topic(&self, name: &str, chat: i64, topic: i32, text: &str) -> i32 {
-        self.send(name, chat, Some(topic), text_fields(text))
+        self.send(name, chat, Some(topic), &text_fields(text))
     }
 
     /// Replies to a message.
@@ -57,7 +57,7 @@ impl FakeTelegram {
         let replied = self.lock_state().message_json(chat, to).expect("a message");
         let mut fields = text_fields(text);
         fields["reply_to_message"] = replied;
-        self.send(name, chat, None, fields)
+        self.send(name, chat, None, &fields)
     }
 
     /// Sends a file with a caption.
@@ -70,11 +70,11 @@ impl FakeTelegram {
             id
         };
         let document = json!({ "file_id": id, "file_name": file_name, "mime_type": kind, "file_size": bytes.len() });
-        self.send(name, chat, None, json!({ "document": document, "caption": caption }))
+        self.send(name, chat, None, &json!({ "document": document, "caption": caption }))
     }
 
     /// Sends a message with any fields.
-    pub fn send(&self, name: &str, chat: i64, topic: Option<i32>, fields: Value) -> i32 {
+    pub fn send(&self, name: &str, chat: i64, topic: Option<i32>, fields: &Value) -> i32 {
         let mut state = self.lock_state();
         let from = state.user_json(name);
         let place = state.chat_mut(chat);

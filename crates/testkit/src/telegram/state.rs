@@ -100,13 +100,12 @@ impl FakeTelegramState {
     }
 
     /// Adds an update with the next number.
-    pub fn add_update(&mut self, mut update: Value) -> i64 {
+    pub fn add_update(&mut self, mut update: Value) {
         let number = self.next_update;
         self.next_update += 1;
         update["update_id"] = json!(number);
         self.sent_updates.push(update.clone());
         self.updates.push((number, update));
-        number
     }
 
     pub fn user_id(&mut self, name: &str) -> i64 {

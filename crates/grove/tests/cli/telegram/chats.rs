@@ -169,10 +169,10 @@ fn edits_and_forwards_start_nothing() {
         "alice",
         chat,
         None,
-        serde_json::json!({ "text": "echo evil", "forward_origin": { "type": "hidden_user", "sender_user_name": "M" } }),
+        &serde_json::json!({ "text": "echo evil", "forward_origin": { "type": "hidden_user", "sender_user_name": "M" } }),
     );
     telegram.push_update(serde_json::json!({ "message": { "message_id": 90, "chat": { "id": -5, "type": "group" },
-        "from": { "id": 1, "first_name": "A" }, "migrate_to_chat_id": -100_5 } }));
+        "from": { "id": 1, "first_name": "A" }, "migrate_to_chat_id": -1_005 } }));
     telegram.push_update(serde_json::json!({ "my_chat_member": { "chat": { "id": -5, "type": "group" },
         "new_chat_member": { "status": "kicked" } } }));
     telegram.say("alice", chat, "echo last");

@@ -45,7 +45,7 @@ fn small_text_files_are_read_and_others_are_named() {
         assert!(reply.starts_with(&format!("A file is attached that is not shown here: {name}.")), "{reply}");
     }
     let photo = serde_json::json!({ "caption": "look", "photo": [{ "file_id": "p" }] });
-    telegram.send("alice", chat, None, photo);
+    telegram.send("alice", chat, None, &photo);
     assert!(test.wait_for_replies(chat, 6)[5].ends_with("look"));
     assert_eq!(telegram.count_requests("getFile"), 2, "only what may be a text is downloaded");
 }

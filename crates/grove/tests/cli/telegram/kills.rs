@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use grove_testkit::telegram::{BotFault, BotMessage};
-use grove_testkit::{SeededRandom, TestStore, both_engines, is_long_run};
+use grove_testkit::{SeededRandom, both_engines, is_long_run};
 
 use super::TelegramTest;
 

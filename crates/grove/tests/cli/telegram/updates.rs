@@ -123,9 +123,9 @@ fn bent_and_repeated_updates_have_one_effect_each_and_end_nothing() {
                 let all = telegram.all_updates();
                 let old = all[usize::try_from(dice.next_below(all.len() as u64)).expect("few")].clone();
                 if dice.one_in(2) {
-                    telegram.push_numbered(old)
+                    telegram.push_numbered(old);
                 } else {
-                    drop(telegram.push_update(old))
+                    telegram.push_update(old);
                 }
                 repeated += 1;
             }
