@@ -3,15 +3,22 @@
 use std::sync::Arc;
 
 use grove_conversations::conversations::Conversations;
+use grove_environments::maintenance::doctor::DoctorCheck;
 use grove_environments::settings::Settings;
+use grove_git::Git;
+use grove_model::Codebase;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::adapter::Adapter;
 use crate::discord::DiscordAdapter;
+use crate::discord::doctor::run_discord_checkup;
 use crate::github::adapter::{GithubAdapter, GithubSettingsError};
+use crate::github::doctor::run_github_checkup;
 use crate::slack::SlackAdapter;
+use crate::slack::doctor::run_slack_checkup;
 use crate::telegram::TelegramAdapter;
+use crate::telegram::doctor::run_telegram_checkup;
 use crate::webhook::WebhookReceiver;
 
 /// The configured adapters.
@@ -51,4 +58,17 @@ impl Adapters {
         }
         running
     }
+}
+
+/// Checks whether every configured platform works: the platforms' part of `grove doctor`.
+pub async fn run_checkups(settings: &Settings, codebases: &[Codebase], git: &Git) -> Vec<DoctorCheck> {
+    let (github, slack) = (settings.github_settings(), settings.slack_settings());
+    let (discord, telegram) = (settings.discord_settings(), settings.telegram_settings());
+    let (github, slack, discord, telegram) = tokio::join!(
+        run_github_checkup(&github, codebases, git),
+        run_slack_checkup(&slack),
+        run_discord_checkup(&discord),
+        run_telegram_checkup(&telegram),
+    );
+    [github, slack, discord, telegram].concat()
 }

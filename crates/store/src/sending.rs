@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 // the index.
 const UNSENT_MESSAGES: &str = "SELECT o.id AS id, o.kind AS kind, o.text AS text, o.inbox_id AS inbox_id, o.tries AS tries, \
      o.sender AS sender, o.sender_until AS sender_until, c.platform_conversation_id AS conversation, i.draft AS draft, i.agent_at AS agent_at, \
-     o.choice AS choice, i.delivery AS delivery, i.status AS status \
+     o.choice AS choice, o.sent_as AS sent_as, i.delivery AS delivery, i.status AS status \
      FROM grove_outbox o JOIN remote_agent_conversations c ON c.id = o.conversation_id \
      LEFT JOIN grove_inbox i ON i.id = o.inbox_id \
      WHERE o.via IS NOT NULL AND o.sent_at IS NULL AND o.via = $1 AND (o.not_before IS NULL OR o.not_before <= $2) \
@@ -25,6 +25,7 @@ const POSTPONE_SENDING: &str =
     "UPDATE grove_outbox SET not_before = $2, unsendable = $3, sender = NULL WHERE id = $1 AND sent_at IS NULL";
 const GIVE_UP_SENDING: &str =
     "UPDATE grove_outbox SET sent_at = $2, unsendable = $3, sender = NULL WHERE id = $1 AND sent_at IS NULL";
+const UPDATE_SENT_PARTS: &str = "UPDATE grove_outbox SET sent_as = $2 WHERE id = $1 AND sent_at IS NULL";
 const UPDATE_DRAFT: &str = "UPDATE grove_inbox SET draft = $2 WHERE id = $1";
 
 /// An outbox entry that its platform does not have yet: the first one of its conversation.
@@ -42,6 +43,8 @@ pub struct UnsentMessage {
     pub sender_until: Option<Moment>,
     /// The platform's ids of the partial answer that was posted so far.
     pub draft: Option<String>,
+    /// The platform's ids of the parts that were sent so far.
+    pub sent_parts: Option<String>,
     /// An agent was started for the message, so a draft may exist on the platform that no process recorded.
     pub had_agent: bool,
     /// The question that it asks, if that has a fixed set of answers.
@@ -69,6 +72,7 @@ impl Store {
                     sender: row.parse_optional("sender")?,
                     sender_until: row.parse_optional("sender_until")?,
                     draft: row.optional_text("draft")?,
+                    sent_parts: row.optional_text("sent_as")?,
                     had_agent: row.optional_text("agent_at")?.is_some(),
                     choice: read_choice(&row)?,
                     delivery: row.optional_text("delivery")?,
@@ -137,10 +141,19 @@ impl Store {
         .await
     }
 
+    /// Stores the platform's ids of the parts of an entry that were sent so far.
+    pub async fn keep_sent_parts(&self, entry: MessageId, sent_as: &str) -> Result<(), StoreError> {
+        self.write_sent_as(UPDATE_SENT_PARTS, entry, sent_as).await
+    }
+
     /// Stores the platform's ids of the growing answer to a message.
     pub async fn keep_draft(&self, message: MessageId, sent_as: &str) -> Result<(), StoreError> {
+        self.write_sent_as(UPDATE_DRAFT, message, sent_as).await
+    }
+
+    async fn write_sent_as(&self, statement: &'static str, id: MessageId, sent_as: &str) -> Result<(), StoreError> {
         self.retry_while_disconnected(|| async {
-            let query = sqlx::query(UPDATE_DRAFT).bind(message.to_string()).bind(sent_as.to_owned());
+            let query = sqlx::query(statement).bind(id.to_string()).bind(sent_as.to_owned());
             query.execute(&self.pool).await?;
             Ok(())
         })

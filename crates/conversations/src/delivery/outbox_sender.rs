@@ -36,6 +36,9 @@ pub struct OutgoingText<'a> {
     pub conversation: &'a str,
     /// Our id of the text, by which it can be found on the platform.
     pub name: MessageId,
+    /// The outbox entry, for a platform that records the parts of a text as they are sent
+    /// (`Store::keep_sent_parts`); a draft has none.
+    pub entry: Option<MessageId>,
     pub text: &'a str,
     /// The platform's id of the text, as returned by [`Platform::show_text`], if it was shown before.
     pub shown_as: Option<&'a str>,
@@ -190,16 +193,18 @@ impl OutboxSender {
     async fn send_text(&mut self, unsent: &UnsentMessage) -> Result<(), StoreError> {
         let store = self.conversations.store.clone();
         // An answer and its draft are the same text on the platform.
+        let sent_parts = unsent.sent_parts.as_deref();
         let (name, shown_as, may_be_draft) = match (unsent.manner, unsent.message) {
             (OutboxKind::Answer, Some(message)) => {
                 let unnoted = unsent.draft.is_none() && unsent.had_agent && self.platform.draft_interval().is_some();
-                (message, unsent.draft.as_deref(), unnoted)
+                (message, sent_parts.or(unsent.draft.as_deref()), unnoted)
             }
-            _ => (unsent.id, None, false),
+            _ => (unsent.id, sent_parts, false),
         };
         let letter = OutgoingText {
             conversation: &unsent.conversation,
             name,
+            entry: Some(unsent.id),
             text: &unsent.text,
             shown_as,
             uncertain: unsent.tries > 0 || may_be_draft,
@@ -264,6 +269,7 @@ impl OutboxSender {
             let letter = OutgoingText {
                 conversation: &draft.conversation,
                 name: draft.message,
+                entry: None,
                 text: &draft.shown_text(),
                 shown_as: draft.shown_as.as_deref(),
                 uncertain: draft.uncertain,

@@ -6,8 +6,7 @@ use grove_agents::health::examine_agents;
 use grove_environments::maintenance::doctor::{
     CheckResult, bad_store, examine_installation, examine_machine, examine_privacy,
 };
-use grove_platforms::discord::doctor::run_discord_checkup;
-use grove_platforms::github::doctor::run_github_checkup;
+use grove_platforms::adapters::run_checkups;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -32,13 +31,10 @@ pub async fn run(context: &CliContext) -> CommandResult {
             Err(problem) => vec![bad_store(problem)],
         }
     };
-    let github = context.settings.github_settings();
-    let discord = context.settings.discord_settings();
-    let (here, github, discord) =
-        tokio::join!(here, run_github_checkup(&github, &codebases, &context.git), run_discord_checkup(&discord));
+    let platforms = run_checkups(&context.settings, &codebases, &context.git);
+    let (here, platforms) = tokio::join!(here, platforms);
     checks.extend(here);
-    checks.extend(github);
-    checks.extend(discord);
+    checks.extend(platforms);
     waiting.finish_and_clear();
     let well = checks.iter().all(|check| check.verdict != CheckResult::Bad);
     if context.json {

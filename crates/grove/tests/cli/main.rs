@@ -29,6 +29,7 @@ mod shell;
 mod store;
 mod submodules;
 mod talk;
+mod telegram;
 mod up;
 mod words;
 

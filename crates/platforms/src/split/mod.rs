@@ -77,11 +77,23 @@ pub fn split_message(text: &str, limit: MessageLimit) -> Vec<String> {
     split_parts(text, limit).into_iter().map(|part| part.text).filter(|text| !text.trim().is_empty()).collect()
 }
 
+/// Returns the messages that a text is sent as, if the platform gets something else than the text itself:
+/// `measure` returns how long that is for a message. Blank messages are not sent.
+pub fn split_converted(text: &str, limit: MessageLimit, measure: impl Fn(&str) -> usize) -> Vec<String> {
+    let measure = |text: &str| measure(text).max(limit.text_length(text));
+    let parts = split_measured(text, limit, &measure).into_iter().map(|part| part.text);
+    parts.filter(|text| !text.trim().is_empty()).collect()
+}
+
 /// Returns the parts of a text, in order and without a gap.
 pub fn split_parts(text: &str, limit: MessageLimit) -> Vec<MessagePart> {
+    split_measured(text, limit, &|text| limit.text_length(text))
+}
+
+fn split_measured(text: &str, limit: MessageLimit, measure: &dyn Fn(&str) -> usize) -> Vec<MessagePart> {
     let (mut parts, mut at, mut open) = (Vec::new(), 0, None::<OpenFence>);
     while at < text.len() {
-        let (part, left_open) = next_part(&text[at..], open.as_ref(), limit);
+        let (part, left_open) = next_part(&text[at..], open.as_ref(), limit, measure);
         let end = at + part.of.end;
         parts.push(MessagePart { text: part.text, of: at..end });
         (at, open) = (end, left_open);
@@ -90,7 +102,12 @@ pub fn split_parts(text: &str, limit: MessageLimit) -> Vec<MessagePart> {
 }
 
 /// Returns the first message of the rest, and the code block that it was cut in.
-fn next_part(rest: &str, open: Option<&OpenFence>, limit: MessageLimit) -> (MessagePart, Option<OpenFence>) {
+fn next_part(
+    rest: &str,
+    open: Option<&OpenFence>,
+    limit: MessageLimit,
+    measure: &dyn Fn(&str) -> usize,
+) -> (MessagePart, Option<OpenFence>) {
     let head = open.map(OpenFence::opening_line).unwrap_or_default();
     let mut room = limit.most.saturating_sub(limit.text_length(&head)).max(1);
     for tries in 0.. {
@@ -102,14 +119,16 @@ fn next_part(rest: &str, open: Option<&OpenFence>, limit: MessageLimit) -> (Mess
         };
         let left = OpenFence::left_open(&text);
         let tail = left.as_ref().map(|fence| fence.closing_line(&text)).unwrap_or_default();
-        let length = limit.text_length(&text) + limit.text_length(&tail);
+        let text = text + &tail;
+        let (length, plain_length) = (measure(&text), limit.text_length(&text));
         if length <= limit.most || room == 1 {
             // A fence that would take too much room is not opened again.
             let again = left.filter(|fence| limit.text_length(&fence.opening_line()) <= limit.most / 4);
-            return (MessagePart { text: text + &tail, of: 0..end }, again);
+            return (MessagePart { text, of: 0..end }, again);
         }
-        // The closing line needs room, too.
-        let less = if tries < 8 { length - limit.most } else { room / 2 };
+        // The closing line needs room, too; and of a text that grows when it is converted, less is taken.
+        let over = length - limit.most;
+        let less = if tries < 8 { (over * plain_length).div_ceil(length).max(1) } else { room / 2 };
         room = limit.text_length(&rest[..end]).saturating_sub(less).max(1);
     }
     unreachable!("the room shrinks to nothing")

@@ -4,3 +4,4 @@ mod discord_events;
 mod github_api;
 mod github_git;
 mod github_hooks;
+mod telegram;
