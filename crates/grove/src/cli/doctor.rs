@@ -7,6 +7,7 @@ use grove_environments::maintenance::doctor::{
     CheckResult, bad_store, examine_installation, examine_machine, examine_privacy,
 };
 use grove_platforms::github::doctor::run_github_checkup;
+use grove_platforms::slack::doctor::run_slack_checkup;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -31,10 +32,12 @@ pub async fn run(context: &CliContext) -> CommandResult {
             Err(problem) => vec![bad_store(problem)],
         }
     };
-    let github = context.settings.github_settings();
-    let (here, github) = tokio::join!(here, run_github_checkup(&github, &codebases, &context.git));
+    let (github, slack) = (context.settings.github_settings(), context.settings.slack_settings());
+    let (here, github, slack) =
+        tokio::join!(here, run_github_checkup(&github, &codebases, &context.git), run_slack_checkup(&slack));
     checks.extend(here);
     checks.extend(github);
+    checks.extend(slack);
     waiting.finish_and_clear();
     let well = checks.iter().all(|check| check.verdict != CheckResult::Bad);
     if context.json {
