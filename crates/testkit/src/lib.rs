@@ -14,6 +14,7 @@ mod repo;
 mod sandbox;
 mod server;
 mod silent;
+pub mod slack;
 mod terminal;
 
 pub use canonical::CheckoutSnapshot;

@@ -3,3 +3,4 @@
 mod github_api;
 mod github_git;
 mod github_hooks;
+mod slack_events;

@@ -7,11 +7,11 @@
 mod admin;
 mod caller;
 mod events;
-mod faults;
+pub(crate) mod faults;
 mod git;
 mod graphql;
 mod hooks;
-mod http;
+pub(crate) mod http;
 mod json;
 mod pages;
 mod people;
