@@ -35,7 +35,7 @@ fn which_repository(test: &SlackTest) {
     assert_eq!(slack.bot_messages("C1", &thread).len(), 1);
     slack.press("bob", "C1", &question.ts, "site");
     let replies = test.wait_for_replies("C1", &thread, 4);
-    assert!(replies[3].contains("/site/"), "{replies:#?}");
+    assert!(replies[3].contains("/site-"), "{replies:#?}");
     let question = slack.bot_messages("C1", &thread).remove(0);
     assert!(
         question.buttons().is_empty() && question.blocks.to_string().contains("<@UBOB> chose *site*"),

@@ -15,7 +15,7 @@ both_engines! {
         let chosen = "This conversation is about `site` from now on. New threads in this channel begin with it, too.";
         assert_eq!(test.wait_for_replies("C1", &thread, 1), [chosen]);
         let later = slack.say("alice", "C1", "@grove pwd");
-        assert!(test.wait_for_replies("C1", &later, 2)[1].contains("/site/"));
+        assert!(test.wait_for_replies("C1", &later, 2)[1].contains("/site-"));
         // In a thread, a choice holds for the thread alone.
         slack.reply("alice", "C1", &later, "!agent other");
         assert_eq!(test.wait_for_replies("C1", &later, 3)[2], "This conversation talks to `other` from now on.");
