@@ -14,7 +14,7 @@ on_sqlite! {
         let thread = slack.say("alice", "C1", "@grove printf %012001d 0 | tr 0 x");
         let replies = test.wait_for_replies("C1", &thread, 3);
         assert_eq!((replies[1].len(), replies[2].trim_end().len()), (12_000, 1));
-        slack.reply("alice", "C1", &thread, "echo '```rust'; yes 'let x: Vec<u8> = a & b; // <!channel>' | head -n 400; echo '```'");
+        slack.reply("alice", "C1", &thread, "echo '```rust'; yes 'let x: Vec<u8> = a & b; // <!channel>' | head -n 250; echo '```'");
         let replies = test.wait_for_replies("C1", &thread, 5);
         for part in &replies[3..] {
             assert!(part.starts_with("```rust\nlet x: Vec&lt;u8&gt; = a &amp; b; // &lt;!channel&gt;\n"), "{part}");

@@ -191,14 +191,8 @@ impl SlackApi {
         Ok(names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty()).map(str::to_owned))
     }
 
-    /// Uploads a text as a file into a thread, and returns the file's id.
-    pub async fn upload_text(
-        &self,
-        channel: &str,
-        thread: &str,
-        name: &str,
-        text: &str,
-    ) -> Result<String, ChatApiError> {
+    /// Uploads a text as a file, which is not shown to people yet. Returns the file's id.
+    pub async fn upload_text(&self, name: &str, text: &str) -> Result<String, ChatApiError> {
         let length = text.len().to_string();
         let params = [("filename", Some(name)), ("length", Some(length.as_str()))];
         let place = self.get("files.getUploadURLExternal", &params).await?;
@@ -206,10 +200,14 @@ impl SlackApi {
             return Err(unavailable("Slack named no address for the file"));
         };
         self.files.upload(url, text).await?;
-        let files = json!([{ "id": file, "title": name }]);
-        let body = json!({ "files": files, "channel_id": channel, "thread_ts": thread });
-        self.post(&self.bot_token, "files.completeUploadExternal", &body).await?;
         Ok(file.to_owned())
+    }
+
+    /// Shows an uploaded file in a thread.
+    pub async fn share_file(&self, channel: &str, thread: &str, file: &str, title: &str) -> Result<(), ChatApiError> {
+        let files = json!([{ "id": file, "title": title }]);
+        let body = json!({ "files": files, "channel_id": channel, "thread_ts": thread });
+        self.post(&self.bot_token, "files.completeUploadExternal", &body).await.map(drop)
     }
 
     /// Downloads a text file of at most `most` bytes from Slack; `None` if the address is not Slack's own, or

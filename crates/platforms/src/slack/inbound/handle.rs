@@ -121,7 +121,7 @@ impl SlackEventHandler<'_> {
         let context = build_context(&earlier, &files);
         let names = self.names_of(mentioned_users(&event.text)).await;
         let text = without_mention(&event.text, &us.user, &names);
-        let text = command_text(&text.unwrap_or_else(|| plain_text(&event.text, &us.user, &names)));
+        let text = command_text(&text.unwrap_or_else(|| plain_text(&event.text, &names)));
         let text = match (text.is_empty(), &context) {
             (false, _) => text,
             (true, Some(_)) => WORDLESS_TEXT.to_owned(),
@@ -181,7 +181,7 @@ impl SlackEventHandler<'_> {
         names.insert(us.user.clone(), format!("{} (you)", us.name));
         let message = |(user, text): (&str, &str)| EarlierMessage {
             author: names.get(user).cloned().unwrap_or_else(|| user.to_owned()),
-            text: plain_text(text, "", &names),
+            text: plain_text(text, &names),
         };
         Ok(readable.into_iter().map(message).collect())
     }

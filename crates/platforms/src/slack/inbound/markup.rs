@@ -10,8 +10,19 @@ use crate::mention::BotName;
 /// The names of users, by their ids.
 pub type UserNames = HashMap<String, String>;
 
-/// Returns the plain text. The bot's own mention stays as its id, so that it can be found.
-pub fn plain_text(text: &str, bot: &str, names: &UserNames) -> String {
+/// Returns the plain text.
+pub fn plain_text(text: &str, names: &UserNames) -> String {
+    decode_text(text, None, names)
+}
+
+/// A user whose mentions are written in another way.
+#[derive(Clone, Copy)]
+struct RenamedUser<'a> {
+    user: &'a str,
+    name: &'a str,
+}
+
+fn decode_text(text: &str, bot: Option<RenamedUser<'_>>, names: &UserNames) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(start) = rest.find('<') {
         out.push_str(&decode_entities(&rest[..start]));
@@ -24,12 +35,13 @@ pub fn plain_text(text: &str, bot: &str, names: &UserNames) -> String {
         };
         let reference = &behind[..end];
         rest = &behind[end + 1..];
-        if reference.strip_prefix('@').is_some_and(|user| user.split('|').next() == Some(bot)) {
+        let user = reference.strip_prefix('@').and_then(|user| user.split('|').next());
+        if let Some(bot) = bot.filter(|bot| user == Some(bot.user)) {
             // Slack allows a mention in the middle of a word.
             if out.ends_with(char::is_alphanumeric) {
                 out.push(' ');
             }
-            out.push_str(&format!("@{bot}"));
+            out.push_str(&format!("@{}", bot.name));
             if rest.starts_with(char::is_alphanumeric) {
                 out.push(' ');
             }
@@ -79,7 +91,13 @@ pub fn mentioned_users(text: &str) -> Vec<&str> {
 
 /// Returns a text without the mentions of the bot; `None` if it has none outside code.
 pub fn without_mention(text: &str, bot: &str, names: &UserNames) -> Option<String> {
-    BotName::parse(bot)?.taken_out_of(&plain_text(text, bot, names))
+    // The mention gets a name that the text does not have, or plain words could look like a mention.
+    let lower = text.to_lowercase();
+    let name = (0u64..).map(|number| format!("bot{number}")).find(|name| !lower.contains(name))?;
+    let text =
+        BotName::parse(&name)?.taken_out_of(&decode_text(text, Some(RenamedUser { user: bot, name: &name }), names))?;
+    let shown = names.get(bot).map_or(bot, String::as_str);
+    Some(text.replace(&format!("@{name}"), &format!("@{shown}")))
 }
 
 /// Returns the command that a text means. Slack itself takes every message that begins with `/`, so people also
@@ -102,7 +120,7 @@ mod tests {
     use super::*;
 
     fn plain(text: &str) -> String {
-        plain_text(text, "UBOT", &UserNames::from([("U2".to_owned(), "bob".to_owned())]))
+        plain_text(text, &UserNames::from([("U2".to_owned(), "bob".to_owned())]))
     }
 
     #[test]
@@ -130,13 +148,20 @@ mod tests {
             ("<@UBOT|grove>, fix this", Some("fix this")),
             ("hey <@UBOT> fix", Some("hey fix")),
             ("<@UBOT> /status", Some("/status")),
+            ("<@UBOT> !status", Some("!status")),
+            ("<@UBOT>! fix", Some("fix")),
             ("<@UBOT>", Some("")),
-            ("请<@UBOT>看看", Some("请看看")),
+            ("请<@UBOT>看看", Some("请 看看")),
             ("hey<@UBOT>fix", Some("hey fix")),
             ("<@U2> fix", None),
             ("`<@UBOT>` fix", None),
             ("```\n<@UBOT> fix\n```", None),
             ("grove fix", None),
+            ("@UBOT fix", None),
+            ("<@UBOT fix", None),
+            ("&lt;@UBOT&gt; fix", None),
+            ("@bot0 @bot1 fix", None),
+            ("<@UBOT> ask @bot0 about `<@UBOT>`", Some("ask @bot0 about `@UBOT`")),
         ] {
             let found = without_mention(text, "UBOT", &UserNames::new());
             assert_eq!(

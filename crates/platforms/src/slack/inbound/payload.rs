@@ -183,7 +183,7 @@ fn read_timestamp(value: &Value, name: &'static str) -> Result<String, PayloadEr
 }
 
 fn is_id(text: &str) -> bool {
-    (1..=MAX_ID_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    (1..=MAX_ID_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Tells whether a text is like `1512085950.000216`.

@@ -11,6 +11,8 @@ pub(crate) const MAX_MESSAGES: usize = 4;
 const SECTION_LIMIT: MessageLimit = MessageLimit { most: 3_000, unit: LengthUnit::Characters };
 /// The number of characters of an answer that is a file which are also shown as a message.
 const BEGINNING_LIMIT: MessageLimit = MessageLimit { most: 3_000, unit: LengthUnit::Characters };
+/// A part is split again at most so often because of its escaped characters.
+const MAX_SPLIT_ROUNDS: usize = 32;
 /// The maximum length of a button's label.
 const MAX_LABEL_CHARACTERS: usize = 75;
 
@@ -21,29 +23,20 @@ pub(crate) fn escape_text(text: &str) -> String {
 
 /// Splits a text into escaped messages, each within the limit.
 pub(crate) fn split_escaped(text: &str, limit: MessageLimit) -> Vec<String> {
-    let mut messages = Vec::new();
-    for part in split_message(text, limit) {
-        let escaped = escape_text(&part);
-        if escaped.chars().count() <= limit.most {
-            messages.push(escaped);
-        } else {
-            // Escaping made it too long. The part closes its own code block, so it can be split by itself.
-            let less = MessageLimit { most: part.chars().count().min(limit.most).div_ceil(2), ..limit };
-            let smaller = split_message(&part, less);
-            messages.extend(smaller.iter().flat_map(|part| split_long_escaped(part, limit)));
-        }
-    }
-    messages
+    split_message(text, limit).iter().flat_map(|part| fit_escaped(part, limit, MAX_SPLIT_ROUNDS)).collect()
 }
 
-fn split_long_escaped(part: &str, limit: MessageLimit) -> Vec<String> {
+/// Escapes a part; if that makes it too long, the part is split again. It closes its own code blocks, so that it
+/// can be split by itself.
+fn fit_escaped(part: &str, limit: MessageLimit, rounds: usize) -> Vec<String> {
     let escaped = escape_text(part);
-    let count = part.chars().count();
-    if escaped.chars().count() <= limit.most || count < 2 {
+    let (plain_length, length) = (part.chars().count(), escaped.chars().count());
+    if length <= limit.most || plain_length < 2 || rounds == 0 {
         return vec![escaped];
     }
-    let less = MessageLimit { most: count.div_ceil(2), ..limit };
-    split_message(part, less).iter().flat_map(|part| split_long_escaped(part, limit)).collect()
+    let most = (plain_length * limit.most / length).clamp(1, plain_length - 1);
+    let smaller = split_message(part, MessageLimit { most, ..limit });
+    smaller.iter().flat_map(|part| fit_escaped(part, limit, rounds - 1)).collect()
 }
 
 /// Returns the beginning of a text that is uploaded as a file.

@@ -55,6 +55,13 @@ struct ExistingMessage {
     text: Option<String>,
 }
 
+/// The id of an uploaded file.
+enum UploadedFile {
+    /// People see it already.
+    Shown(String),
+    New(String),
+}
+
 /// A thread, and the text that is shown there.
 struct TextPlace<'a> {
     channel: &'a str,
@@ -77,9 +84,9 @@ impl Platform for MessageSender {
             return Err(DeliveryError::Never(format!("`{}` is no thread of Slack", letter.conversation)));
         };
         let place = TextPlace { channel, thread, name: letter.name };
-        let there = self.existing_text(letter, &place).await?;
+        let mut there = self.existing_text(letter, &place).await?;
         if split_escaped(letter.text, MessageLimit::SLACK).len() > MAX_MESSAGES {
-            match self.show_file(letter.text, &place, &there).await {
+            match self.show_file(letter.text, &place, &mut there).await {
                 // Without the right to upload files, the answer is a long series of messages.
                 Err(ChatApiError::BadCredentials { what, .. }) if what.contains("files:") => {
                     tracing::warn!(reason = what, "answer not uploaded as a file");
@@ -126,14 +133,27 @@ impl MessageSender {
     }
 
     /// Shows the beginning of a text as a message, and all of it as a file.
-    async fn show_file(&self, text: &str, place: &TextPlace<'_>, there: &ExistingText) -> Result<String, ChatApiError> {
-        let message = self.write_message(place, there, 1, &beginning_of(text), None).await?;
-        self.delete_surplus(place, there, 1).await;
+    async fn show_file(
+        &self,
+        text: &str,
+        place: &TextPlace<'_>,
+        there: &mut ExistingText,
+    ) -> Result<String, ChatApiError> {
         let file = match &there.file {
-            Some(file) => file.clone(),
-            None => self.api.upload_text(place.channel, place.thread, &file_name(place.name), text).await?,
+            Some(file) => UploadedFile::Shown(file.clone()),
+            None => UploadedFile::New(self.api.upload_text(&file_name(place.name), text).await?),
         };
-        Ok(json!([message, file]).to_string())
+        let ts = self.write_message(place, there, 1, &beginning_of(text), None).await?;
+        self.delete_surplus(place, there, 1).await;
+        there.messages = vec![ExistingMessage { ts: ts.clone(), part: 1, text: None }];
+        let file = match file {
+            UploadedFile::Shown(file) => file,
+            UploadedFile::New(file) => {
+                self.api.share_file(place.channel, place.thread, &file, &file_name(place.name)).await?;
+                file
+            }
+        };
+        Ok(json!([ts, file]).to_string())
     }
 
     /// Changes a message or posts one, and returns its timestamp.
