@@ -18,6 +18,11 @@ const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 pub const NOTHING_TO_RETRY_REPLY: &str = "Nothing was cut short, so there is nothing to run again.";
 
+/// Says that a choice holds for the whole channel, if it does.
+pub fn channel_note(of_channel: bool) -> &'static str {
+    if of_channel { " New threads in this channel begin with it, too." } else { "" }
+}
+
 /// Describes a problem in a conversation: the problem, all reasons, and what to do.
 pub fn problem_reply(problem: &Problem) -> String {
     let mut text = problem.message.for_chat();

@@ -2,7 +2,7 @@
 
 use grove_agents::agent::CancelReason;
 use grove_git::ProgressCallback;
-use grove_store::{Conversation, InboxMessage, TurnKey};
+use grove_store::{Conversation, ConversationRef, InboxMessage, TurnKey};
 use tokio::sync::watch;
 
 use crate::conversations::Conversations;
@@ -22,6 +22,12 @@ pub struct TurnContext<'a> {
 }
 
 impl TurnContext<'_> {
+    /// Returns the channel in which the message opens a thread: what is chosen there holds for later threads.
+    pub fn opened_channel(&self) -> Option<ConversationRef> {
+        let channel = self.conversation.parent.clone().filter(|_| self.message.seq == 1)?;
+        Some(ConversationRef { platform: self.conversation.platform.clone(), id: channel })
+    }
+
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.borrow().is_some()
     }

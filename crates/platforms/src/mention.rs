@@ -46,8 +46,9 @@ impl BotName {
             at = place.end;
             let rest = &text[at..];
             if out.trim().is_empty() {
-                // A mention at the beginning is removed with its comma.
-                at += rest.len() - rest.trim_start_matches([',', ':', ';', '!', ' ', '\t']).len();
+                // A mention at the beginning is removed with its comma. A `!` behind a space begins a word.
+                let behind = rest.trim_start_matches([',', ':', ';', '!']);
+                at += rest.len() - behind.trim_start_matches([',', ':', ';', ' ', '\t']).len();
             } else if out.ends_with([' ', '\t']) && !rest.starts_with(|c: char| c.is_alphanumeric()) {
                 // No gap is left behind.
                 out.truncate(out.trim_end_matches([' ', '\t']).len());
@@ -214,6 +215,8 @@ mod tests {
             ("@grove fix this", "fix this"),
             ("@grove, fix this", "fix this"),
             ("@grove: /status", "/status"),
+            ("@grove! fix this", "fix this"),
+            ("@grove !status", "!status"),
             ("  @grove /worktree list", "/worktree list"),
             ("hey @grove, fix", "hey, fix"),
             ("hey @grove fix", "hey fix"),

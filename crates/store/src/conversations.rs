@@ -42,7 +42,7 @@ macro_rules! conversations {
     ($rest:literal) => {
         concat!(
             "SELECT id, platform_type, platform_conversation_id, codebase_id, cwd, isolation_env_id, ai_assistant_type, \
-             last_activity_at, removed_branch, title FROM remote_agent_conversations ",
+             last_activity_at, removed_branch, title, parent_conversation_id FROM remote_agent_conversations ",
             $rest
         )
     };
@@ -54,6 +54,14 @@ const CONVERSATIONS_BY_PLATFORM_ID: &str =
 const RECENT_CONVERSATIONS: &str = conversations!("WHERE platform_type = $1 ORDER BY last_activity_at DESC LIMIT 50");
 const SET_CONVERSATION_CODEBASE: &str = "UPDATE remote_agent_conversations \
      SET codebase_id = $2, isolation_env_id = NULL, cwd = NULL, updated_at = $3 WHERE id = $1";
+const SET_CHANNEL_CODEBASE: &str = "INSERT INTO remote_agent_conversations \
+     (id, platform_type, platform_conversation_id, codebase_id, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5) \
+     ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
+     SET codebase_id = excluded.codebase_id, isolation_env_id = NULL, cwd = NULL, updated_at = excluded.updated_at";
+const SET_CHANNEL_AGENT: &str = "INSERT INTO remote_agent_conversations \
+     (id, platform_type, platform_conversation_id, ai_assistant_type, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5) \
+     ON CONFLICT (platform_type, platform_conversation_id) DO UPDATE \
+     SET ai_assistant_type = excluded.ai_assistant_type, updated_at = excluded.updated_at";
 const SET_CONVERSATION_CWD: &str = "UPDATE remote_agent_conversations SET cwd = $2, updated_at = $3 WHERE id = $1";
 const SET_REMOVED_BRANCH: &str =
     "UPDATE remote_agent_conversations SET removed_branch = $2, updated_at = $3 WHERE id = $1";
@@ -83,6 +91,8 @@ pub struct Conversation {
     pub removed_branch: Option<String>,
     /// The conversation in a few words.
     pub title: Option<String>,
+    /// The platform's id of the channel that contains the thread.
+    pub parent: Option<String>,
 }
 
 impl Conversation {
@@ -134,6 +144,36 @@ impl Store {
 
     pub async fn choose_agent(&self, id: ConversationId, agent: Option<&str>) -> Result<(), StoreError> {
         self.set_conversation_field(SET_CONVERSATION_AGENT, id, agent.map(str::to_owned)).await
+    }
+
+    /// Chooses the codebase that new threads of a channel begin with.
+    pub async fn choose_channel_codebase(
+        &self,
+        channel: &ConversationRef,
+        codebase: CodebaseId,
+    ) -> Result<(), StoreError> {
+        self.set_channel_field(SET_CHANNEL_CODEBASE, channel, codebase.to_string()).await
+    }
+
+    /// Chooses the agent that new threads of a channel begin with.
+    pub async fn choose_channel_agent(&self, channel: &ConversationRef, agent: &str) -> Result<(), StoreError> {
+        self.set_channel_field(SET_CHANNEL_AGENT, channel, agent.to_owned()).await
+    }
+
+    async fn set_channel_field(
+        &self,
+        statement: &'static str,
+        channel: &ConversationRef,
+        value: String,
+    ) -> Result<(), StoreError> {
+        let fresh = ConversationId::new();
+        self.retry_while_disconnected(|| async {
+            let query = sqlx::query(statement).bind(fresh.to_string()).bind(channel.platform.clone());
+            let query = query.bind(channel.id.clone()).bind(value.clone()).bind(Moment::now().to_string());
+            query.execute(&self.pool).await?;
+            Ok(())
+        })
+        .await
     }
 
     async fn set_conversation_field(
@@ -298,6 +338,7 @@ fn read_conversation(row: &AnyRow) -> Result<Conversation, StoreError> {
         agent: row.optional_text("ai_assistant_type")?,
         last_activity_at: row.parse_optional("last_activity_at")?,
         removed_branch: row.optional_text("removed_branch")?,
+        parent: row.optional_text("parent_conversation_id")?,
         title: row.optional_text("title")?,
     })
 }

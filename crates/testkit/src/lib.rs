@@ -15,6 +15,7 @@ mod repo;
 mod sandbox;
 mod server;
 mod silent;
+pub mod slack;
 pub mod telegram;
 mod terminal;
 

@@ -3,6 +3,7 @@
 use grove_environments::problem::Problem;
 
 use crate::commands::slash_command::AgentArgs;
+use crate::replies;
 use crate::turn_context::TurnContext;
 
 pub async fn show_or_choose_agent(
@@ -28,5 +29,10 @@ pub async fn show_or_choose_agent(
     if conversation.agent.as_deref() != Some(chosen.name()) {
         store.end_sessions(&context.conversation_ref()).await?;
     }
-    Ok(format!("This conversation talks to `{}` from now on.", chosen.name()))
+    let channel = context.opened_channel();
+    if let Some(channel) = &channel {
+        store.choose_channel_agent(channel, chosen.name()).await?;
+    }
+    let answer = format!("This conversation talks to `{}` from now on.", chosen.name());
+    Ok(answer + replies::channel_note(channel.is_some()))
 }

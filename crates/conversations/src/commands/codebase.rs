@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use grove_environments::problem::Problem;
-use grove_model::is_of_this_machine;
+use grove_model::{Codebase, is_of_this_machine};
 
 use crate::commands::slash_command::{CloneArgs, RegisterArgs};
+use crate::replies;
 use crate::turn_context::TurnContext;
 use crate::words;
 
@@ -24,11 +25,22 @@ pub async fn list_codebases(context: &TurnContext<'_>) -> Result<String, Problem
 
 pub async fn choose_codebase(context: &TurnContext<'_>, name: &str) -> Result<String, Problem> {
     let codebase = context.conversations.codebases.find_codebase(name).await?;
+    choose_for_conversation(context, &codebase).await?;
+    let answer = format!("This conversation is about `{}` from now on.", codebase.name);
+    Ok(answer + replies::channel_note(context.opened_channel().is_some()))
+}
+
+/// Makes a codebase that of the conversation, and of the channel if the message opens a thread there.
+async fn choose_for_conversation(context: &TurnContext<'_>, codebase: &Codebase) -> Result<(), Problem> {
+    let store = &context.conversations.store;
     if context.conversation.codebase != Some(codebase.id) {
-        context.conversations.store.choose_codebase(context.conversation.id, codebase.id).await?;
-        context.conversations.store.end_sessions(&context.conversation_ref()).await?;
+        store.choose_codebase(context.conversation.id, codebase.id).await?;
+        store.end_sessions(&context.conversation_ref()).await?;
     }
-    Ok(format!("This conversation is about `{}` from now on.", codebase.name))
+    if let Some(channel) = context.opened_channel() {
+        store.choose_channel_codebase(&channel, codebase.id).await?;
+    }
+    Ok(())
 }
 
 /// Registers a repository of this machine.
@@ -58,6 +70,8 @@ pub async fn clone_repository(
 /// Registers a repository and makes it the codebase of the conversation.
 async fn add_codebase(context: &TurnContext<'_>, place: &str) -> Result<String, Problem> {
     let codebase = context.codebases_with_notices().add_codebase(place, None, Path::new("/")).await?;
-    choose_codebase(context, &codebase.name).await?;
-    Ok(format!("Registered `{}` at {}. This conversation is about it.", codebase.name, codebase.default_cwd.display()))
+    choose_for_conversation(context, &codebase).await?;
+    let (name, place) = (&codebase.name, codebase.default_cwd.display());
+    let note = replies::channel_note(context.opened_channel().is_some());
+    Ok(format!("Registered `{name}` at {place}. This conversation is about it.{note}"))
 }

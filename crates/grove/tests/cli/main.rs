@@ -26,6 +26,7 @@ mod remove_attacked;
 mod resolve;
 mod settings;
 mod shell;
+mod slack;
 mod store;
 mod submodules;
 mod talk;

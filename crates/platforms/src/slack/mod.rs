@@ -1,53 +1,21 @@
-//! Slack: messages come in, answers go out.
+//! Slack: messages come in by Socket Mode or the Events API, and answers go into the thread of the message.
+//!
+//! * [`api`]: requests to Slack, and the transfer of files.
+//! * [`inbound`]: from an event to the inbox: webhooks and sockets store it, the handler turns it into a message.
+//! * [`outbound`]: answers as messages, buttons, files and reactions.
+//! * [`adapter`]: starts all of it. [`health`]: the state that people see.
+//! * [`doctor`]: checks the settings.
 
-use std::sync::Arc;
+mod adapter;
+mod api;
+pub mod doctor;
+mod health;
+mod inbound;
+mod outbound;
 
-use async_trait::async_trait;
-use grove_conversations::conversations::Conversations;
-use grove_environments::settings::SlackSettings;
-use tokio::sync::watch;
-
-use crate::adapter::Adapter;
-use crate::event_queue::EventQueue;
-use crate::webhook::{WebhookError, WebhookReceiver, WebhookReply, WebhookRequest};
+pub use adapter::SlackAdapter;
+pub use inbound::classify::{BotAccount, Relevance, classify_event};
+pub use inbound::payload::{SlackPayload, parse_payload};
+pub use inbound::signature::SigningSecret;
 
 pub const SLACK_PLATFORM: &str = "slack";
-
-/// The adapter.
-pub struct SlackAdapter {
-    conversations: Arc<Conversations>,
-    settings: SlackSettings,
-    queue: EventQueue,
-}
-
-impl SlackAdapter {
-    /// Creates the adapter; `None` if Slack is not configured.
-    pub fn new(conversations: &Arc<Conversations>, settings: SlackSettings) -> Option<Arc<Self>> {
-        settings.bot_token.as_ref()?;
-        let queue = EventQueue::new(SLACK_PLATFORM, conversations);
-        Some(Arc::new(Self { conversations: conversations.clone(), settings, queue }))
-    }
-}
-
-#[async_trait]
-impl Adapter for SlackAdapter {
-    fn name(&self) -> &'static str {
-        SLACK_PLATFORM
-    }
-
-    async fn run_adapter(self: Arc<Self>, mut ending: watch::Receiver<bool>) {
-        let _ = (&self.conversations, &self.settings, &self.queue);
-        drop(ending.wait_for(|ending| *ending).await);
-    }
-}
-
-#[async_trait]
-impl WebhookReceiver for SlackAdapter {
-    fn verify_request(&self, _request: WebhookRequest<'_>) -> Result<(), WebhookError> {
-        Err(WebhookError::BadSignature)
-    }
-
-    async fn store_request(&self, _request: WebhookRequest<'_>) -> Result<WebhookReply, WebhookError> {
-        Err(WebhookError::NoPayload)
-    }
-}

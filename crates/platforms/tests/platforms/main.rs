@@ -4,4 +4,5 @@ mod discord_events;
 mod github_api;
 mod github_git;
 mod github_hooks;
+mod slack_events;
 mod telegram;

@@ -1,11 +1,11 @@
 //! Conversations: their titles, and messages that are kept until a question is answered.
 
 use grove_model::{Choice, ChoiceOption, IncomingEvent, IncomingPayload, MessageStatus, Moment};
-use grove_store::{AcceptedMessage, InboxMessage, InboxOutcome, Store, TurnKey};
+use grove_store::{AcceptedMessage, Conversation, ConversationRef, InboxMessage, InboxOutcome, Store, TurnKey};
 use grove_testkit::both_engines;
 use jiff::SignedDuration;
 
-use crate::{open_store, test_owner};
+use crate::{new_codebase, open_store, test_owner};
 
 async fn accept_text(store: &Store, text: &str) -> AcceptedMessage {
     accept_titled(store, text, None).await
@@ -27,7 +27,35 @@ async fn begin_turn(store: &Store) -> (TurnKey, InboxMessage) {
     (key, message)
 }
 
+/// Accepts the first message of a thread, and returns its conversation.
+async fn start_thread(store: &Store, thread: &str, channel: &str) -> Conversation {
+    let event = IncomingPayload::Message { text: "hi".to_owned(), context: None, hints: Box::default() };
+    let [via, platform, conversation, channel] = ["slack", "slack", thread, channel].map(str::to_owned);
+    let incoming =
+        IncomingEvent { via, platform, conversation, parent: Some(channel), user: None, delivery: None, event };
+    let accepted = store.accept_about(&incoming, false, None, None).await.unwrap();
+    store.find_conversation(accepted.conversation).await.unwrap().unwrap()
+}
+
 both_engines! {
+    async fn new_threads_begin_with_the_choices_of_their_channel(test: TestStore) {
+        let store = open_store(&test).await;
+        let app = store.register_codebase(&new_codebase("acme", "app", "/app")).await.unwrap();
+        let site = store.register_codebase(&new_codebase("acme", "site", "/site")).await.unwrap();
+        let first = start_thread(&store, "C1:1.1", "C1").await;
+        assert_eq!((first.codebase, first.agent, first.parent.as_deref()), (None, None, Some("C1")));
+        let channel = ConversationRef { platform: "slack".to_owned(), id: "C1".to_owned() };
+        for codebase in [&app, &site] {
+            store.choose_channel_codebase(&channel, codebase.id).await.unwrap();
+        }
+        store.choose_channel_agent(&channel, "codex").await.unwrap();
+        let later = start_thread(&store, "C1:2.2", "C1").await;
+        assert_eq!((later.codebase, later.agent.as_deref()), (Some(site.id), Some("codex")));
+        let known = start_thread(&store, "C1:1.1", "C1").await;
+        assert_eq!((known.codebase, known.agent), (None, None), "a thread keeps its own choices");
+        assert_eq!(start_thread(&store, "C2:1.1", "C2").await.codebase, None);
+    }
+
     async fn the_first_title_stays(test: TestStore) {
         let store = open_store(&test).await;
         let mut titles = Vec::new();
