@@ -8,6 +8,7 @@ mod crash;
 mod crash_finish;
 mod crash_removal;
 mod create;
+mod cross_platform;
 mod diff;
 mod discord;
 mod doctor;
