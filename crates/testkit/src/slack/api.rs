@@ -77,7 +77,7 @@ impl FakeSlackInner {
             let mut event = message.to_json(false);
             event["channel"] = json!(message.channel);
             event["channel_type"] = json!(if message.channel.starts_with('D') { "im" } else { "channel" });
-            self.emit_message(event);
+            self.emit_message(&event);
         }
         match result {
             Ok(mut response) => {
@@ -306,10 +306,8 @@ fn check_content(body: &Value) -> Result<(), &'static str> {
         }
     }
     let metadata = &body["metadata"];
-    if !metadata.is_null() && !(metadata["event_type"].is_string() && metadata["event_payload"].is_object()) {
-        return Err("invalid_metadata_format");
-    }
-    Ok(())
+    let has_fields = metadata["event_type"].is_string() && metadata["event_payload"].is_object();
+    if metadata.is_null() || has_fields { Ok(()) } else { Err("invalid_metadata_format") }
 }
 
 fn text<'a>(body: &'a Value, name: &str) -> Result<&'a str, &'static str> {

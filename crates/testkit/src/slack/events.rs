@@ -26,7 +26,7 @@ pub fn sign_request(secret: &str, timestamp: i64, body: &[u8]) -> [(&'static str
 
 impl FakeSlackInner {
     /// Wraps an event as the Events API does.
-    pub fn event_payload(&self, event: Value) -> Value {
+    pub fn event_payload(&self, event: &Value) -> Value {
         let id = self.lock_state().new_id();
         json!({
             "token": "verification-token", "team_id": "T1", "api_app_id": "A1", "event": event, "type": "event_callback",

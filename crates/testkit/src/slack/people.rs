@@ -28,20 +28,20 @@ impl SlackMessageView {
 impl FakeSlack {
     /// Writes a message in a channel, and returns its timestamp. `@name` becomes a mention.
     pub fn say(&self, user: &str, channel: &str, text: &str) -> String {
-        self.write(user, channel, None, text, json!({}))
+        self.write(user, channel, None, text, &json!({}))
     }
 
     pub fn reply(&self, user: &str, channel: &str, thread: &str, text: &str) -> String {
-        self.write(user, channel, Some(thread), text, json!({}))
+        self.write(user, channel, Some(thread), text, &json!({}))
     }
 
     /// Writes a direct message to the bot.
     pub fn say_directly(&self, user: &str, text: &str) -> String {
-        self.write(user, &direct_channel(user), None, text, json!({}))
+        self.write(user, &direct_channel(user), None, text, &json!({}))
     }
 
     /// Writes a message whose event has more fields.
-    pub fn write(&self, user: &str, channel: &str, thread: Option<&str>, text: &str, more: Value) -> String {
+    pub fn write(&self, user: &str, channel: &str, thread: Option<&str>, text: &str, more: &Value) -> String {
         let (ts, event) = {
             let mut state = self.lock_state();
             let message = state.add_message(user, channel, thread, text);
@@ -54,7 +54,7 @@ impl FakeSlack {
             }
             (message.ts, event)
         };
-        self.inner().emit_message(event);
+        self.inner().emit_message(&event);
         ts
     }
 
@@ -147,14 +147,14 @@ fn view(message: &FakeMessage) -> SlackMessageView {
 
 impl FakeSlackInner {
     /// Sends the events about a message: one, or two if it mentions the bot.
-    pub fn emit_message(&self, event: Value) {
+    pub fn emit_message(&self, event: &Value) {
         let is_mention = event["text"].as_str().is_some_and(|text| text.contains(&format!("<@{BOT_USER}>")));
         let is_direct = event["channel_type"] == "im";
         if is_mention && !is_direct && event["subtype"].is_null() {
             let mut mention = event.clone();
             mention["type"] = json!("app_mention");
             mention.as_object_mut().expect("an event").remove("channel_type");
-            let payload = self.event_payload(mention);
+            let payload = self.event_payload(&mention);
             self.emit("events_api", &payload);
         }
         let payload = self.event_payload(event);

@@ -29,8 +29,8 @@ both_engines! {
         let (mut dice, mut counted) = (SeededRandom(7), 0);
         for number in 1..=messages {
             if number % (messages / drops) == 0 {
-                // A resumed session, or a close that asks for a new connection.
-                wait_for(|| discord.is_connected());
+                // The drop before is over: each one counts.
+                wait_for(|| discord.is_connected() && discord.gateway_counts().resumed == counted);
                 match dice.next_below(4) {
                     0 => discord.close_connections(4000),
                     1 => discord.ask_to_reconnect(),
@@ -58,7 +58,7 @@ both_engines! {
             assert_eq!(found, expected, "in order, once each");
         }
         let counts = discord.gateway_counts();
-        assert!(counts.resumed >= drops / 2, "{counts:?}");
+        assert_eq!((counted, counts.resumed, counts.identified), (drops, drops, 1), "{counts:?}");
         println!("{messages} messages, {counted} drops: 0 lost, 0 doubled; {counts:?}");
     }
 }

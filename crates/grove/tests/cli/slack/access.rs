@@ -11,8 +11,8 @@ on_sqlite! {
         let slack = &test.slack;
         let outside = slack.say("mallory", "C1", "@grove echo hi");
         let direct = slack.say_directly("mallory", "echo hi");
-        let other_bot = slack.write("alice", "C1", None, "@grove echo hi", serde_json::json!({ "bot_id": "B9" }));
-        let edited = slack.write("alice", "C1", None, "@grove echo hi", serde_json::json!({ "subtype": "message_changed" }));
+        let other_bot = slack.write("alice", "C1", None, "@grove echo hi", &serde_json::json!({ "bot_id": "B9" }));
+        let edited = slack.write("alice", "C1", None, "@grove echo hi", &serde_json::json!({ "subtype": "message_changed" }));
         // A thread of alice's; mallory speaks there, too.
         let thread = slack.say("alice", "C1", "@grove echo hi");
         test.wait_for_replies("C1", &thread, 2);

@@ -10,9 +10,6 @@ on_sqlite! {
         let test = SlackTest::open(store, EventInput::Sockets);
         let slack = &test.slack;
         let checkout = test.grove.repo.snapshot_checkout();
-        let thread = slack.say("alice", "C1", "hey @grove, pwd");
-        // Not `hey, pwd`: the words are a command only for the test.
-        test.wait_for_replies("C1", &thread, 2);
         let thread = slack.say("alice", "C1", "@grove pwd");
         let replies = test.wait_for_replies("C1", &thread, 2);
         let branch = replies[0].strip_prefix("Working in isolated branch `").unwrap().trim_end_matches('`');
@@ -62,7 +59,7 @@ on_sqlite! {
         let picture = slack.make_file("screen.png", "image/png", "x");
         let foreign = json!({ "name": "foreign.txt", "mimetype": "text/plain", "size": 3, "url_private": "http://127.0.0.1:9/x" });
         let more = json!({ "subtype": "file_share", "files": [log, picture, foreign] });
-        slack.write("alice", "C1", Some(&thread), "@grove please fix it, see <https://a.example|the page>", more);
+        slack.write("alice", "C1", Some(&thread), "@grove please fix it, see <https://a.example|the page>", &more);
         let reply = test.wait_for_replies("C1", &thread, 2).remove(1);
         let plain = reply.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
         let expected = "Earlier messages of this Slack thread, oldest first:\n\n\
