@@ -157,9 +157,9 @@ fn a_refusal_says_what_is_wrong_and_how_to_write_it() {
             "There is no command `/worktree crate`.",
             &format!("Did you mean `/worktree create`? {all}"),
         ),
-        // What does not exist yet is not offered either.
+        // The nearest name is offered.
         ("/trsut", "There is no command `/trsut`.", &format!("Did you mean `/trust`? {all}")),
-        ("/worktree iinit", "There is no command `/worktree iinit`.", all),
+        ("/worktree iinit", "There is no command `/worktree iinit`.", &format!("Did you mean `/worktree init`? {all}")),
         ("/worktree create", "NAME is missing.", create),
         ("/worktree create --from x", "NAME is missing.", create),
         (
