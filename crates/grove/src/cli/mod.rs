@@ -119,7 +119,12 @@ async fn run_command(grove: GroveCli) -> CommandResult {
         _ => {}
     }
     let context = CliContext::new(grove.json)?;
-    if !matches!(grove.command, GroveCommand::Serve(_) | GroveCommand::Up(_) | GroveCommand::Chat(_)) {
+    // `serve`, `up` and `chat` have their own way to end. `cd` waits for keys: Ctrl-C ends it at any moment.
+    let handles_signals = matches!(
+        grove.command,
+        GroveCommand::Serve(_) | GroveCommand::Up(_) | GroveCommand::Chat(_) | GroveCommand::Cd(_)
+    );
+    if !handles_signals {
         context.interrupt_git_on_signals();
     }
     // Boxed, so that the state of one command does not enlarge the stack of all.

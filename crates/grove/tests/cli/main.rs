@@ -12,6 +12,7 @@ mod cross_platform;
 mod diff;
 mod discord;
 mod doctor;
+mod every_platform;
 mod finish;
 mod github;
 mod head;

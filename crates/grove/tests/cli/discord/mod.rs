@@ -20,8 +20,8 @@ use serde_json::Value;
 use crate::sandbox_on;
 
 /// A server on Discord with alice, who may direct the bot, and mallory, who may not.
-struct DiscordTest {
-    discord: FakeDiscord,
+pub struct DiscordTest {
+    pub discord: FakeDiscord,
     grove: Sandbox,
     server: TestServer,
     general: u64,
@@ -31,7 +31,7 @@ struct DiscordTest {
 const LAST_LINE_AGENT: &str = "tail -n 1 | sh";
 
 impl DiscordTest {
-    fn open() -> Self {
+    pub fn open() -> Self {
         Self::with_agent(LAST_LINE_AGENT)
     }
 
@@ -74,13 +74,13 @@ impl DiscordTest {
     }
 
     /// Mentions the bot in `general`, and returns the id of the message, which is that of its thread.
-    fn mention(&self, person: &str, words: &str) -> u64 {
+    pub fn mention(&self, person: &str, words: &str) -> u64 {
         self.discord.say(person, self.general, &format!("{} {words}", self.discord.mention()))
     }
 
     /// Waits for so many messages of the bot in a channel, and for no more than that.
     #[track_caller]
-    fn wait_for_texts(&self, channel: u64, count: usize) -> Vec<String> {
+    pub fn wait_for_texts(&self, channel: u64, count: usize) -> Vec<String> {
         let began = Instant::now();
         loop {
             let texts = self.discord.bot_texts(channel);
@@ -113,7 +113,7 @@ impl DiscordTest {
         self.server = TestServer::start(&self.grove);
     }
 
-    fn list_environments(&self) -> Vec<Value> {
+    pub fn list_environments(&self) -> Vec<Value> {
         self.grove.grove(["worktree", "list", "--json"]).assert_success().json().as_array().expect("a list").clone()
     }
 }

@@ -27,8 +27,8 @@ use crate::sandbox_on;
 const WEBHOOK_SECRET: &str = "a secret of the webhook";
 
 /// A repository on GitHub, a clone of it, and a server that is told what happens there.
-struct GithubTest {
-    github: FakeGithub,
+pub struct GithubTest {
+    pub github: FakeGithub,
     grove: Sandbox,
     server: TestServer,
     /// GitHub is asked instead.
@@ -42,7 +42,7 @@ const LAST_LINE_AGENT: &str = "tail -n 1 | sh";
 const POLL_SETTINGS: &str = "mode = \"poll\"\npoll_seconds = 1\nrepos = [\"Octo/Shop\"]";
 
 impl GithubTest {
-    fn open(store: TestStore) -> Self {
+    pub fn open(store: TestStore) -> Self {
         Self::with_settings(store, "")
     }
 
@@ -103,7 +103,7 @@ impl GithubTest {
 
     /// Waits for so many replies, and for no more than that.
     #[track_caller]
-    fn wait_for_replies(&self, number: u64, count: usize) -> Vec<String> {
+    pub fn wait_for_replies(&self, number: u64, count: usize) -> Vec<String> {
         let began = Instant::now();
         loop {
             let replies = self.bot_replies(number);
@@ -142,7 +142,7 @@ impl GithubTest {
         status["adapters"]["github"]["waiting"] == 0 && queue["running"] == 0 && queue["waiting"] == 0
     }
 
-    fn list_environments(&self, all: bool) -> Vec<Value> {
+    pub fn list_environments(&self, all: bool) -> Vec<Value> {
         let args: &[&str] =
             if all { &["worktree", "list", "--all", "--json"] } else { &["worktree", "list", "--json"] };
         self.grove.grove(args).assert_success().json().as_array().expect("a list").clone()

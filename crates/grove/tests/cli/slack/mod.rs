@@ -25,21 +25,21 @@ use crate::sandbox_on;
 const LAST_LINE_AGENT: &str = "tail -n 1 | sh";
 
 /// A Slack, a repository, and a server that is connected to both.
-struct SlackTest {
-    slack: FakeSlack,
+pub struct SlackTest {
+    pub slack: FakeSlack,
     grove: Sandbox,
     server: TestServer,
 }
 
 /// The way in which events arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum EventInput {
+pub enum EventInput {
     Sockets,
     Webhook,
 }
 
 impl SlackTest {
-    fn open(store: TestStore, input: EventInput) -> Self {
+    pub fn open(store: TestStore, input: EventInput) -> Self {
         Self::with_settings(store, input, LAST_LINE_AGENT, "streaming = \"batch\"")
     }
 
@@ -81,7 +81,7 @@ impl SlackTest {
 
     /// Waits for so many messages of the bot in a thread, and for no more than that.
     #[track_caller]
-    fn wait_for_replies(&self, channel: &str, thread: &str, count: usize) -> Vec<String> {
+    pub fn wait_for_replies(&self, channel: &str, thread: &str, count: usize) -> Vec<String> {
         let began = Instant::now();
         loop {
             let replies = self.bot_texts(channel, thread);
@@ -116,7 +116,7 @@ impl SlackTest {
         (text("state"), text("detail"))
     }
 
-    fn list_environments(&self) -> Vec<Value> {
+    pub fn list_environments(&self) -> Vec<Value> {
         self.grove.grove(["worktree", "list", "--json"]).assert_success().json().as_array().expect("a list").clone()
     }
 }

@@ -25,14 +25,14 @@ use crate::sandbox_on;
 const LAST_LINE_AGENT: &str = "tail -n 1 | sh";
 
 /// A Telegram, a repository, and a server that is connected to both.
-struct TelegramTest {
-    telegram: FakeTelegram,
+pub struct TelegramTest {
+    pub telegram: FakeTelegram,
     grove: Sandbox,
     server: TestServer,
 }
 
 impl TelegramTest {
-    fn open() -> Self {
+    pub fn open() -> Self {
         Self::with_settings(TestStore::new(TestEngine::Sqlite), "")
     }
 
@@ -66,7 +66,7 @@ impl TelegramTest {
 
     /// Waits for so many replies, and for no more than that.
     #[track_caller]
-    fn wait_for_replies(&self, chat: i64, count: usize) -> Vec<String> {
+    pub fn wait_for_replies(&self, chat: i64, count: usize) -> Vec<String> {
         self.wait_for_count(count, || self.replies(chat))
     }
 
@@ -111,7 +111,7 @@ impl TelegramTest {
         self.grove.grove(["status", "--json"]).assert_success().json()["adapters"]["telegram"].clone()
     }
 
-    fn list_environments(&self) -> Vec<Value> {
+    pub fn list_environments(&self) -> Vec<Value> {
         self.server.call_api("GET", "/api/worktrees", None).json().as_array().expect("a list").clone()
     }
 
