@@ -50,10 +50,13 @@ impl TwoPlatforms {
     }
 
     fn is_at_rest(&self) -> bool {
+        // In the order in which a message goes, so that none is missed on its way.
+        if self.slack.unacknowledged_count() > 0 {
+            return false;
+        }
         let status = self.server.call_api("GET", "/api/status", None).json();
         let adapters = &status["adapters"];
-        self.slack.unacknowledged_count() == 0
-            && [&adapters["slack"]["waiting"], &adapters["github"]["waiting"]].into_iter().all(|count| *count == 0)
+        [&adapters["slack"]["waiting"], &adapters["github"]["waiting"]].into_iter().all(|count| *count == 0)
             && [&status["queue"]["running"], &status["queue"]["waiting"]].into_iter().all(|count| *count == 0)
     }
 

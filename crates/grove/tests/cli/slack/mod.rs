@@ -102,12 +102,13 @@ impl SlackTest {
     }
 
     fn is_at_rest(&self) -> bool {
+        // In the order in which a message goes, so that none is missed on its way.
+        if self.slack.unacknowledged_count() > 0 {
+            return false;
+        }
         let status = self.server.call_api("GET", "/api/status", None).json();
         let queue = &status["queue"];
-        self.slack.unacknowledged_count() == 0
-            && status["adapters"]["slack"]["waiting"] == 0
-            && queue["running"] == 0
-            && queue["waiting"] == 0
+        status["adapters"]["slack"]["waiting"] == 0 && queue["running"] == 0 && queue["waiting"] == 0
     }
 
     fn adapter_state(&self) -> (String, String) {

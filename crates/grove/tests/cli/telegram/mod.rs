@@ -99,12 +99,13 @@ impl TelegramTest {
     }
 
     fn is_at_rest(&self) -> bool {
+        // In the order in which a message goes, so that none is missed on its way.
+        if !self.telegram.pending_updates().is_empty() {
+            return false;
+        }
         let status = self.server.call_api("GET", "/api/status", None).json();
         let queue = &status["queue"];
-        self.telegram.pending_updates().is_empty()
-            && status["adapters"]["telegram"]["waiting"] == 0
-            && queue["running"] == 0
-            && queue["waiting"] == 0
+        status["adapters"]["telegram"]["waiting"] == 0 && queue["running"] == 0 && queue["waiting"] == 0
     }
 
     fn adapter_state(&self) -> Value {
