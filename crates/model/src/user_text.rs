@@ -12,7 +12,7 @@ use serde::Serialize;
 const TERMINAL_ONLY: [&str; 4] = ["exec", "path", "show", "trash"];
 
 /// The subcommands of `/worktree` that the terminal does not have.
-const CHAT_ONLY: [&str; 2] = ["init", "link"];
+const CHAT_ONLY: [&str; 1] = ["link"];
 
 /// A text with marked code and commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -177,6 +177,13 @@ impl fmt::Display for UserText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_of_both_surfaces_is_spelled_for_each() {
+        let text = UserText::from("Run `/worktree init` again.");
+        assert_eq!(text.for_terminal(), "Run `grove worktree init` again.");
+        assert!(text.for_chat().contains("/worktree init"));
+    }
 
     #[test]
     fn each_surface_has_its_own_commands_and_marks() {
